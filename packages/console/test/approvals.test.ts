@@ -597,7 +597,7 @@ describe('approvals', { skip: withoutChromium }, () => {
     await page.getByRole('link', { name: '2 unanswered in 7 days' }).waitFor()
     await assertLooks(page, 'overview with unanswered requests')
     await page.goto(`${tacho.home}/policies/transfer-limit`)
-    await page.getByRole('link', { name: 'Nobody answered 2 requests in 7 days' }).click()
+    await page.getByRole('link', { name: '2 expired undecided' }).click()
     await page.waitForURL('**/approvals?show=history&status=EXPIRED&policy=transfer-limit')
     await close()
   })

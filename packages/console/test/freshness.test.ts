@@ -71,7 +71,7 @@ describe('freshness', { skip: withoutChromium }, () => {
     await dialog.waitFor({ state: 'detached' })
     assert.equal(await page.getByLabel('Id').inputValue(), 'written-before')
     await page.getByRole('button', { name: 'Create' }).click()
-    await page.waitForURL('**/policies/written-before?show=deployments')
+    await page.waitForURL('**/policies/written-before')
     await close()
   })
 

@@ -212,7 +212,7 @@ describe('issues', { skip: withoutChromium }, () => {
     assert.equal((await read(issue)).state, 'RESOLVED')
     await submit(tacho.service, detection('KEYS', { runId: null }))
     await reviewed(tacho.service)
-    await page.getByText('↩ came back').waitFor()
+    await page.getByText('↩Came back').waitFor()
     await page.getByText('it was detected again after it was resolved').waitFor()
     await page.keyboard.press('i')
     await page.getByRole('dialog').getByLabel('for 30 days').check()

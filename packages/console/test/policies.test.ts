@@ -3,6 +3,8 @@ import assert from 'node:assert/strict'
 import { after, before, describe, test } from 'node:test'
 import type { Page } from 'playwright-core'
 import { newPerson } from '../../server/test/http/people/browser.ts'
+import { approvalCalls } from '../../server/test/setup/approval-service.ts'
+import { issueRecord, openedIssue } from '../../server/test/setup/issue-service.ts'
 import { configurationCalls, type ConfigurationCalls } from '../../server/test/setup/configuration-service.ts'
 import { event } from '../../server/test/setup/service.ts'
 import { withoutChromium } from './setup/chromium.ts'
@@ -54,14 +56,24 @@ describe('policies and prompts', { skip: withoutChromium }, () => {
     await page.getByRole('link', { name: 'refund-250' }).waitFor()
     await page.getByText('{"amount":250}').waitFor()
     await page.getByRole('button', { name: 'Create' }).click()
-    await page.waitForURL('**/policies/refund-limit?show=deployments')
+    // One next step, and the simulation is still there.
+    await page.waitForURL('**/policies/refund-limit?simulation=*')
+    const life = page.getByRole('group', { name: 'Life of the policy' })
+    await life.getByText('it would have acted on 2 of 3 calls. Next: deploy it to development and watch.').waitFor()
+    await page.getByText('It would have acted on 2 of 3 calls, in 2 runs.').waitFor()
+    await assertLooks(page, 'a new policy')
+    await page
+      .getByRole('button', { name: 'Deployments' })
+      .or(page.getByRole('tab', { name: 'Deployments' }))
+      .click()
     const here = page.getByRole('listitem').filter({ hasText: 'development' }).first()
     await here.getByText('not deployed').waitFor()
-    await here.getByRole('button', { name: 'Deploy…' }).click()
+    await life.getByRole('button', { name: 'Deploy to development…' }).click()
     await page.getByRole('dialog').getByLabel('Note').fill('First limit')
     await page.getByRole('dialog').getByRole('button', { name: 'Deploy' }).click()
     await here.getByText('version 1').waitFor()
     await page.getByText('First limit').waitFor()
+    await life.getByText('In force in development since').waitFor()
     const [policy] = (await calls.load()).body.policies
     assert.equal(policy?.condition, 'tool.name == "refund" && tool.input.amount > 100.0')
     await close()
@@ -122,6 +134,39 @@ describe('policies and prompts', { skip: withoutChromium }, () => {
     await page.keyboard.type('tool.name == "payout" && tool.input.amout > 500.0 ')
     await page.getByRole('button', { name: 'Simulate' }).click()
     await page.getByText(/amount is in 2 of 2/).waitFor()
+    await close()
+  })
+
+  test('the page of a policy says what it asked, how that was answered, what it blocked, and where people contradict', async () => {
+    await calls.newPolicy({ policyId: 'wire-limit', action: 'REQUIRE_APPROVAL' })
+    await calls.deploy([['policy', 'wire-limit', '1']])
+    const { ask, decide } = approvalCalls(tacho.service)
+    const asked = async (change: Record<string, unknown> = {}) =>
+      (await ask({ toolName: 'wire', policyId: 'wire-limit', ...change })).body.id
+    const inputHash = 'cd'.repeat(32)
+    await decide(await asked({ inputHash }), 'APPROVED')
+    await decide(await asked({ inputHash }), 'REJECTED')
+    const reason = 'policy "Wire" (its condition could not be evaluated: no such member)'
+    await decide(await asked({ reason }), 'APPROVED')
+    const blocked = issueRecord({
+      detectionType: 'TOOL_BLOCKED',
+      policyId: 'wire-limit',
+      payload: { toolName: 'wire', reasonCode: 'approval_rejected' },
+    })
+    await openedIssue(tacho.service, blocked)
+    const { page, close } = await tacho.open(`${tacho.home}/policies/wire-limit`)
+    const life = page.getByRole('group', { name: 'Life of the policy' })
+    await life
+      .getByText(/^In 7 days it asked 3 times: 2 approved, 1 rejected, 0 expired undecided; median wait/)
+      .waitFor()
+    await life.getByText('1 input was approved in one request and rejected in another').waitFor()
+    await life.getByText('1 request only because the condition could not be evaluated').waitFor()
+    await life.getByText('1 blocked call in 1 issue').waitFor()
+    const list = page.getByRole('region', { name: 'What it blocked' })
+    await list.getByRole('link', { name: /^wire was blocked by wire-limit/ }).waitFor()
+    await assertLooks(page, 'the life of a policy')
+    await life.getByRole('link', { name: '1 rejected' }).click()
+    await page.waitForURL(/show=history/)
     await close()
   })
 

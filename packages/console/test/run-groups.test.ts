@@ -75,7 +75,7 @@ describe('agents and sessions', { skip: withoutChromium }, () => {
       '$0.75',
       '$0.25',
       '–',
-      '',
+      '–',
     ])
     await page.getByRole('combobox', { name: 'Order' }).selectOption('Most failed runs')
     await page.waitForURL('**/agents?order=failed')

@@ -103,7 +103,7 @@ describe('the page of a run', { skip: withoutChromium }, () => {
     const chips = page.getByRole('group', { name: 'Problems' })
     assert.deepEqual(
       (await chips.getByRole('button').allInnerTexts()).map((text) => text.replaceAll(/\s+/g, ' ')),
-      ['! pay needed approval', '✕ pay failed ×3', '✕ run failed'],
+      ['‖ pay needed approval', '✕ pay failed ×3', '✕ run failed'],
     )
     const inspector = page.getByRole('complementary', { name: 'Step' })
     for (const n of [1, 2, 3, 1]) {

@@ -1,7 +1,5 @@
 /** Usage as bars: what adds up, in bars that are wide enough to be seen. */
 import assert from 'node:assert/strict'
-import { readFileSync } from 'node:fs'
-import path from 'node:path'
 import { test } from 'node:test'
 import type { UsagePoint } from '@tacho/contract/runs/usage.ts'
 import { seriesOf, shownWindow, sorted, sumOf, timesOf } from '../src/runs/usage/series.ts'
@@ -104,25 +102,4 @@ test('failures are those of the calls by tool, else those of the runs, the most 
   )
   assert.equal(sumOf(tools, 'failed'), 10)
   assert.equal(sumOf([point(0, 'agent', { failed: 4 })], 'failed'), 4)
-})
-
-test('types of events have no hue of a status; an error is as red as what failed', () => {
-  const tones = (file: string) => {
-    const text = readFileSync(path.join(import.meta.dirname, '../src', file), 'utf8')
-    return new Map(
-      [...text.matchAll(/'?(\w+)'?[:,] \{ tone: '(\w+)'/g)].map(([, name = '', tone = '']) => [name, tone]),
-    )
-  }
-  const types = tones('runs/event-type.tsx')
-  const statuses = [
-    ...tones('runs/run-status.tsx').values(),
-    ...tones('approvals/approval-summary.tsx').values(),
-    ...tones('issues/issue-state.tsx').values(),
-  ]
-  assert.ok(types.size >= 9 && statuses.length >= 8)
-  const hues = new Set(statuses.filter((tone) => tone !== 'plain'))
-  assert.deepEqual(
-    [...types].filter(([, tone]) => hues.has(tone)),
-    [['ERROR', 'red']],
-  )
 })

@@ -1,3 +1,4 @@
+import { StateText } from '../web/ui/state.tsx'
 import type { ApprovalAftermath, CallVerdict, JudgedCall } from '@tacho/contract/approvals/aftermath.ts'
 import type { OperatorApproval } from '@tacho/contract/approvals/operator-approval.ts'
 import { getRouteApi, Link } from '@tanstack/react-router'
@@ -38,9 +39,7 @@ function Sentences({
       <ul>
         {calls.map((call) => (
           <li key={call.id} className="flex flex-wrap items-baseline gap-x-2 py-1 text-sm">
-            <span className={FINE.has(call.verdict) ? 'text-green' : 'font-medium text-red'}>
-              <span aria-hidden>{FINE.has(call.verdict) ? '✓' : '!'}</span> {call.message}.
-            </span>
+            <StateText is={FINE.has(call.verdict) ? 'RAN' : 'RAN_ANYWAY'}>{call.message}.</StateText>
             {OUTCOMES[call.outcome]}
             {!call.hashChecked && call.verdict === 'as_approved' && (
               <span className="text-soft">The call recorded no input hash to compare.</span>

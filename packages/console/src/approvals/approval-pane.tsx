@@ -1,7 +1,7 @@
 import type { ApprovalDetail } from '@tacho/contract/approvals/operator-approval.ts'
 import { useQuery } from '@tanstack/react-query'
 import { getRouteApi, Link } from '@tanstack/react-router'
-import { Chip } from '../web/ui/chip.tsx'
+import { State } from '../web/ui/state.tsx'
 import { Copy } from '../web/ui/copy.tsx'
 import { Countdown, Time } from '../web/text/times.tsx'
 import { Fact, Facts, Section } from '../web/ui/section.tsx'
@@ -76,9 +76,7 @@ function Heading({ approval }: { approval: ApprovalDetail }) {
         </h2>
         <ToolName of={approval} />
         {approval.status === 'PENDING' && !needsPerson(approval) ? (
-          <Chip>
-            <span aria-hidden>–</span>Nobody waits
-          </Chip>
+          <State is="WITHDRAWN" />
         ) : (
           <ApprovalStatusChip status={approval.status} />
         )}

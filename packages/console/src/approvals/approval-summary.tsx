@@ -2,29 +2,13 @@
 import type { ApprovalStatus } from '@tacho/contract/approvals/approval.ts'
 import type { OperatorApproval, ApprovalCard } from '@tacho/contract/approvals/operator-approval.ts'
 import { saysInput } from '@tacho/contract/approvals/sentence-text.ts'
-import { Chip, type Tone } from '../web/ui/chip.tsx'
+import { State } from '../web/ui/state.tsx'
+import { stateWord } from '../web/text/states.ts'
 import { ShownText } from '../web/text/shown-text.tsx'
 
-const LOOKS: Record<ApprovalStatus, { tone: Tone; word: string; sign: string }> = {
-  PENDING: { tone: 'amber', word: 'Waiting', sign: '●' },
-  APPROVED: { tone: 'green', word: 'Approved', sign: '✓' },
-  REJECTED: { tone: 'red', word: 'Rejected', sign: '✕' },
-  EXPIRED: { tone: 'plain', word: 'Expired', sign: '–' },
-}
+export const ApprovalStatusChip = ({ status }: { status: ApprovalStatus }) => <State is={status} />
 
-export function ApprovalStatusChip({ status }: { status: ApprovalStatus }) {
-  const { tone, word, sign } = LOOKS[status]
-  return (
-    <Chip tone={tone}>
-      <span aria-hidden>{sign}</span>
-      {word}
-    </Chip>
-  )
-}
-
-export function approvalWord(status: ApprovalStatus): string {
-  return LOOKS[status].word
-}
+export const approvalWord = (status: ApprovalStatus): string => stateWord(status)
 
 type Asked = Pick<OperatorApproval, 'agentId' | 'agentName' | 'clientId'>
 

@@ -1,7 +1,8 @@
 import type { ApprovalDetail } from '@tacho/contract/approvals/operator-approval.ts'
 import { getRouteApi, Link } from '@tanstack/react-router'
-import { ActionChip } from '../policies/action-chip.tsx'
+import { ActionChip, severityWord } from '../policies/action-chip.tsx'
 import { Chip } from '../web/ui/chip.tsx'
+import { State } from '../web/ui/state.tsx'
 import { Nothing, Section } from '../web/ui/section.tsx'
 import { ShownText } from '../web/text/shown-text.tsx'
 
@@ -43,9 +44,11 @@ export function AskingPolicy({ approval: { policyId, policyVersion, askingPolicy
         </Link>
         <Chip>version {version.version}</Chip>
         <ActionChip action={version.action} />
-        <Chip tone={version.severity === 'CRITICAL' || version.severity === 'HIGH' ? 'red' : 'plain'}>
-          {version.severity}
-        </Chip>
+        {version.severity === 'CRITICAL' || version.severity === 'HIGH' ? (
+          <State is="SEVERE">{severityWord(version.severity)}</State>
+        ) : (
+          <Chip>{severityWord(version.severity)}</Chip>
+        )}
       </p>
       {version.description !== null && <p className="mt-1 text-soft">{version.description}</p>}
       <pre className="mt-2 rounded-lg border border-line bg-side p-3 font-mono text-[0.8125rem] whitespace-pre-wrap">

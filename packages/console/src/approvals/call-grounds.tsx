@@ -1,6 +1,8 @@
 /** What the user wrote before a call, and each value of its input with where it comes from. */
 import { noOriginText, originText } from '@tacho/contract/approvals/sentence-text.ts'
 import type { CallGrounds, InputField, UserText } from '@tacho/contract/approvals/call-sentence.ts'
+import type { StateName } from '../web/text/states.ts'
+import { StateSign } from '../web/ui/state.tsx'
 import type { ApprovalDetail } from '@tacho/contract/approvals/operator-approval.ts'
 import { getRouteApi, Link } from '@tanstack/react-router'
 import { LongText } from '../web/text/long-text.tsx'
@@ -50,11 +52,11 @@ function Step({ eventId, step, runId }: { eventId: string; step: number; runId: 
   )
 }
 
-const SIGNS: Record<InputField['check'], { sign: string; look: string; text: string }> = {
-  matches: { sign: '✓', look: 'text-green', text: 'as asked' },
-  sealed: { sign: '✓', look: 'text-green', text: 'masked here, and as asked' },
-  cannot_be_checked: { sign: '?', look: 'text-amber', text: 'cannot be checked' },
-  does_not_match: { sign: '✕', look: 'text-red', text: 'not what was asked' },
+const CHECKS: Record<InputField['check'], { is: StateName; text: string }> = {
+  matches: { is: 'AS_ASKED', text: 'as asked' },
+  sealed: { is: 'AS_ASKED', text: 'masked here, and as asked' },
+  cannot_be_checked: { is: 'NOT_CHECKABLE', text: 'cannot be checked' },
+  does_not_match: { is: 'NOT_AS_ASKED', text: 'not what was asked' },
 }
 
 export function InputValues({ approval }: Props) {
@@ -103,7 +105,7 @@ interface ValueProps {
 
 function Value({ field, grounds, runId }: ValueProps) {
   const { path, json, isCut, check, origins } = field
-  const { sign, look, text } = SIGNS[check]
+  const { is, text } = CHECKS[check]
   return (
     <tr className="border-b border-line align-baseline last:border-0 max-sm:grid max-sm:grid-cols-[minmax(0,7rem)_minmax(0,1fr)] max-sm:gap-x-3 max-sm:py-1.5">
       <th
@@ -115,9 +117,7 @@ function Value({ field, grounds, runId }: ValueProps) {
         </bdi>
       </th>
       <td className="py-1.5 pr-3 [overflow-wrap:anywhere] max-sm:p-0 sm:w-2/5">
-        <span aria-hidden title={text} className={look}>
-          {sign}{' '}
-        </span>
+        <StateSign is={is} note={text} />{' '}
         <bdi className="font-mono text-[0.8125rem] font-medium">
           <ShownText text={`${plain(json, isCut)}${isCut ? '…' : ''}`} />
         </bdi>

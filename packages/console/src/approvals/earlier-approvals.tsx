@@ -1,3 +1,4 @@
+import { StateText } from '../web/ui/state.tsx'
 import type { ApprovalCard } from '@tacho/contract/approvals/operator-approval.ts'
 import { getRouteApi, Link } from '@tanstack/react-router'
 import { Nothing, Section, Unread } from '../web/ui/section.tsx'
@@ -108,12 +109,12 @@ function EarlierRow({ environmentId, earlier, isSameInput }: RowProps) {
         </bdi>
         {isSameInput && <span className="text-soft"> · same input</span>}
       </Link>
-      {aftermath && (
-        <span className={aftermath.fine ? 'text-soft' : 'font-medium text-red'}>
-          {aftermath.fine ? '' : '! '}
-          {aftermath.text}
-        </span>
-      )}
+      {aftermath &&
+        (aftermath.fine ? (
+          <span className="text-soft">{aftermath.text}</span>
+        ) : (
+          <StateText is="RAN_ANYWAY">{aftermath.text}</StateText>
+        ))}
       <span className="text-soft">
         <Time at={earlier.createdAt} />
       </span>

@@ -3,7 +3,8 @@ import { HINDSIGHTS, type Hindsight } from '@tacho/contract/engine/words.ts'
 import { getRouteApi, Link } from '@tanstack/react-router'
 import { Time } from '../web/text/times.tsx'
 import { More } from '../web/ui/button.tsx'
-import { Chip, type Tone } from '../web/ui/chip.tsx'
+import { State } from '../web/ui/state.tsx'
+import { stateWord, type StateName } from '../web/text/states.ts'
 import { FilterBar } from '../web/ui/filter-bar.tsx'
 import { changed, Choice } from '../web/ui/filters.tsx'
 import { Empty } from '../web/ui/states.tsx'
@@ -12,16 +13,16 @@ import { ListedApproval } from './history-list.tsx'
 import { HINDSIGHT_FILTERS, type ApprovalListAddress, type useHindsight } from './queries.ts'
 
 const route = getRouteApi('/w/$workspace/$environment/approvals')
-const LOOKS: Record<Hindsight, { tone: Tone; sign: string; word: string }> = {
-  ran_before: { tone: 'red', sign: '!', word: 'Ran before the decision' },
-  ran_anyway: { tone: 'red', sign: '!', word: 'Ran anyway' },
-  failed: { tone: 'amber', sign: '✕', word: 'Failed afterwards' },
-  another_way: { tone: 'amber', sign: '!', word: 'Ran with another input' },
-  ran: { tone: 'green', sign: '✓', word: 'Ran' },
-  not_run: { tone: 'plain', sign: '–', word: 'Did not run' },
-  not_known: { tone: 'plain', sign: '?', word: 'Not known' },
+const STATE_OF: Record<Hindsight, StateName> = {
+  ran_before: 'RAN_BEFORE',
+  ran_anyway: 'RAN_ANYWAY',
+  failed: 'RAN_AND_FAILED',
+  another_way: 'ANOTHER_WAY',
+  ran: 'RAN',
+  not_run: 'NOT_RUN',
+  not_known: 'NOT_KNOWN',
 }
-const OUTCOMES = Object.keys(LOOKS) as Hindsight[]
+const OUTCOMES = Object.keys(STATE_OF) as Hindsight[]
 
 type List = ReturnType<typeof useHindsight>
 
@@ -49,7 +50,7 @@ export function HindsightFilters(props: {
         label="What became of it"
         all="Any outcome"
         value={search.outcome}
-        options={OUTCOMES.map((each) => [each, `${LOOKS[each].word} (${counts.get(each)?.length ?? 0})`])}
+        options={OUTCOMES.map((each) => [each, `${stateWord(STATE_OF[each])} (${counts.get(each)?.length ?? 0})`])}
         onChange={(outcome) => onChange(changed(search, { outcome }))}
       />
     </FilterBar>
@@ -105,15 +106,8 @@ function Listed({
   isCurrent: boolean
 }) {
   const params = route.useParams()
-  const { tone, sign, word } = LOOKS[hindsight]
-  const chip = (
-    <Chip tone={tone}>
-      <span aria-hidden>{sign}</span>
-      {word}
-    </Chip>
-  )
   return (
-    <ListedApproval of={approval} isCurrent={isCurrent} chip={chip}>
+    <ListedApproval of={approval} isCurrent={isCurrent} chip={<State is={STATE_OF[hindsight]} />}>
       <p className="mt-0.5 text-sm">
         {approvalWord(approval.status)}. {message}.{' '}
         {approval.runId !== null && (

@@ -6,7 +6,7 @@ import { api } from '../web/api.ts'
 import { duration, exact } from '../web/text/format.ts'
 import { ShownText } from '../web/text/shown-text.tsx'
 import { Button, More } from '../web/ui/button.tsx'
-import { Chip } from '../web/ui/chip.tsx'
+import { State } from '../web/ui/state.tsx'
 import { Refused } from '../web/ui/states.tsx'
 import { approvalsKey, useAskingPolicies, type useGrants } from './queries.ts'
 
@@ -40,7 +40,7 @@ export function StandingList({ environmentId, list, mayRevoke }: Props) {
   )
 }
 
-const STATES: Record<ApprovalGrant['state'], string> = {
+const GRANT_WORDS: Record<ApprovalGrant['state'], string> = {
   in_use: 'In use',
   used_up: 'Used up',
   expired: 'Expired',
@@ -61,7 +61,7 @@ function Grant({ environmentId, grant, mayRevoke }: Omit<Props, 'list'> & { gran
         <bdi className="min-w-0 truncate font-mono font-medium">
           <ShownText text={grant.toolName} />
         </bdi>
-        <Chip {...(isInUse && { tone: 'green' as const })}>{STATES[grant.state]}</Chip>
+        <State is={isInUse ? 'ACTIVE' : 'EXPIRED'}>{GRANT_WORDS[grant.state]}</State>
         {isInUse && mayRevoke && (
           <Button className="ml-auto" busy={revoke.isPending} onClick={() => revoke.mutate()}>
             Revoke

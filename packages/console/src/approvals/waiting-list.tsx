@@ -2,6 +2,7 @@ import type { ApprovalCard } from '@tacho/contract/approvals/operator-approval.t
 import { getRouteApi, Link } from '@tanstack/react-router'
 import { Fragment } from 'react'
 import { Chip } from '../web/ui/chip.tsx'
+import { State } from '../web/ui/state.tsx'
 import { Countdown } from '../web/text/times.tsx'
 import { counted } from '../web/text/format.ts'
 import { ShownText } from '../web/text/shown-text.tsx'
@@ -163,7 +164,7 @@ function Item({ item, isCurrent, isMarked, onMark }: ItemProps) {
           <ToolName of={item} />
           <Requester of={item} />
           {item.approvers === 2 && <Chip>{item.firstApproval === null ? '0 of 2 people' : '1 of 2 people'}</Chip>}
-          {item.askedLately.burst && <Chip tone="amber">! asks often</Chip>}
+          {item.askedLately.burst && <State is="BURST" />}
         </p>
       </div>
     </div>

@@ -12,7 +12,7 @@ import { ExportMenu } from './export-menu.tsx'
 import { Retention } from './retention.tsx'
 import type { Place } from '../web/queries.ts'
 import { Button, More } from '../web/ui/button.tsx'
-import { Chip, type Tone } from '../web/ui/chip.tsx'
+import { State } from '../web/ui/state.tsx'
 import { DataTable, type Column } from '../web/ui/data-table.tsx'
 import { Time } from '../web/text/times.tsx'
 import { EraseDialog, KIND_WORDS } from './erase-dialog.tsx'
@@ -68,14 +68,10 @@ function SearchIndex({ environmentId, isAdmin }: { environmentId: string; isAdmi
   )
 }
 
-const LOOKS: Record<ErasureStatus, { tone: Tone; word: string; note: string }> = {
-  SEARCHING: {
-    tone: 'amber',
-    word: 'Searching',
-    note: 'Runs are still being found; those found are already invisible',
-  },
-  REMOVING: { tone: 'accent', word: 'Effective', note: 'Everything is invisible; its rows are being deleted' },
-  DONE: { tone: 'green', word: 'Done', note: 'Everything is deleted' },
+const NOTES: Record<ErasureStatus, string> = {
+  SEARCHING: 'Runs are still being found; those found are already invisible',
+  REMOVING: 'Everything is invisible; its rows are being deleted',
+  DONE: 'Everything is deleted',
 }
 
 /** Receipts of erasures. They never name the erased data. */
@@ -136,10 +132,6 @@ const COLUMNS: Column<Erasure>[] = [
   },
   {
     head: 'State',
-    cell: ({ status }) => (
-      <span title={LOOKS[status].note}>
-        <Chip tone={LOOKS[status].tone}>{LOOKS[status].word}</Chip>
-      </span>
-    ),
+    cell: ({ status }) => <State is={status} note={NOTES[status]} />,
   },
 ]

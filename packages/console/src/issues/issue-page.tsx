@@ -14,11 +14,12 @@ import { useTitle } from '../web/ui/browser.ts'
 import { Activity, COMMENT_ID } from './activity.tsx'
 import { IssueActs } from './issue-acts.tsx'
 import { SplitDialog } from './issue-dialogs.tsx'
-import { IssueStateChip, RegressionChip, stateWord } from './issue-state.tsx'
+import { State } from '../web/ui/state.tsx'
+import { stateWord } from '../web/text/states.ts'
 import { Occurrence } from './occurrence.tsx'
 import { Occurrences } from './occurrences.tsx'
 import { issueQuery, useActivity, useTrends, useAffectedAgents, useAffectedRuns, useChangesBefore } from './queries.ts'
-import { Trend } from './trend.tsx'
+import { RegressionChip, Trend } from './trend.tsx'
 import { Status } from '../runs/run-status.tsx'
 import { Button, More } from '../web/ui/button.tsx'
 import { useKeys } from '../web/ui/keys.ts'
@@ -107,7 +108,7 @@ function Header({ issue }: { issue: Issue }) {
         <h1 className="min-w-0 text-xl font-semibold">
           <bdi>{issue.title}</bdi>
         </h1>
-        <IssueStateChip state={issue.state} />
+        <State is={issue.state} />
         <RegressionChip issue={issue} />
         <Copy text={() => window.location.href} label="Copy link" />
       </div>

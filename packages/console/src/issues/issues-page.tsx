@@ -17,10 +17,10 @@ import { Tabs } from '../web/ui/tabs.tsx'
 import { Time } from '../web/text/times.tsx'
 import { useTitle } from '../web/ui/browser.ts'
 import { IssueActs } from './issue-acts.tsx'
-import { RegressionChip, stateWord } from './issue-state.tsx'
+import { stateWord } from '../web/text/states.ts'
 import { useIssues, useTrends } from './queries.ts'
 import type { IssueListAddress } from './address.ts'
-import { Trend } from './trend.tsx'
+import { RegressionChip, Trend } from './trend.tsx'
 
 const route = getRouteApi('/w/$workspace/$environment/issues')
 const SEARCH_ID = 'search-issues'

@@ -10,7 +10,7 @@ import { FailureSaid, Stack } from '../runs/page/event-details.tsx'
 import { eventQuery, runQuery } from '../runs/queries.ts'
 import { RunStatusChip } from '../runs/run-status.tsx'
 import { Button } from '../web/ui/button.tsx'
-import { number } from '../web/text/format.ts'
+import { number, runName } from '../web/text/format.ts'
 import { useKeys } from '../web/ui/keys.ts'
 import { Refused, Skeleton } from '../web/ui/states.tsx'
 import { Nothing, Section } from '../web/ui/section.tsx'
@@ -138,7 +138,7 @@ function Where({ environmentId, record }: { environmentId: string; record: Issue
           title={runId}
           className="link min-w-0 flex-1 truncate"
         >
-          <bdi>{run?.title ?? runId}</bdi>
+          <bdi>{run ? runName(run) : runId}</bdi>
         </Link>
       )}
       {runId !== null && internalRunId === null && <bdi>{runId}</bdi>}

@@ -1,3 +1,6 @@
+import type { IssueSummary } from '@tacho/contract/issues/issue.ts'
+import { stateWord } from '../web/text/states.ts'
+import { State } from '../web/ui/state.tsx'
 import { counted } from '../web/text/format.ts'
 
 /** Detections of each of the last days. */
@@ -51,4 +54,10 @@ function Spark({ counts, label, className = 'h-6 w-24' }: Props) {
       })}
     </svg>
   )
+}
+
+/** It was resolved, and came back. */
+export function RegressionChip({ issue: { regressions } }: { issue: Pick<IssueSummary, 'regressions'> }) {
+  if (regressions === 0) return null
+  return <State is="CAME_BACK">{stateWord('CAME_BACK') + (regressions > 1 ? ` ${regressions} times` : '')}</State>
 }

@@ -3,42 +3,29 @@ import { useQuery, queryOptions } from '@tanstack/react-query'
 import { getRouteApi, Link } from '@tanstack/react-router'
 import type { Alert, AlertStatus } from '@tacho/contract/messages/alert.ts'
 import { LIMITS } from '@tacho/contract/engine/limits.ts'
-import { Chip, type Tone, DamagedChip } from '../web/ui/chip.tsx'
+import { DamagedChip, State } from '../web/ui/state.tsx'
+import { type StateName } from '../web/text/states.ts'
 import { KINDS, shareOf, unpricedNote, valueText, isUrgent, ruleText } from './alert-rule.ts'
 import { Time } from '../web/text/times.tsx'
 import { api } from '../web/api.ts'
 
-const LOOKS: Record<AlertStatus, { tone: Tone; word: string; sign: string; note: string }> = {
-  OK: { tone: 'green', word: 'OK', sign: '✓', note: 'The condition does not hold' },
-  PENDING: { tone: 'amber', word: 'Pending', sign: '…', note: 'The condition holds, but not yet long enough' },
-  FIRING: { tone: 'red', word: 'Firing', sign: '!', note: 'The condition holds' },
+const STATE_OF: Record<AlertStatus, { is: StateName; note: string }> = {
+  OK: { is: 'OK', note: 'The condition does not hold' },
+  PENDING: { is: 'NEARLY', note: 'The condition holds, but not yet long enough' },
+  FIRING: { is: 'FIRING', note: 'The condition holds' },
 }
 
 export function AlertState({ alert }: { alert: Alert }) {
   if (alert.damaged)
     return <DamagedChip note="It changed on the disk, and is not checked. Delete it and create it again." />
   if (alert.kind === 'budget') return <BudgetState alert={alert} />
-  if (alert.checkedAt === null) return <Chip>Not checked yet</Chip>
-  const { tone, word, sign, note } = LOOKS[alert.status]
-  return (
-    <span title={note}>
-      <Chip tone={tone}>
-        <span aria-hidden>{sign}</span>
-        {word}
-      </Chip>
-    </span>
-  )
+  if (alert.checkedAt === null) return <State is="NOT_CHECKED" />
+  return <State {...STATE_OF[alert.status]} />
 }
 
 function BudgetState({ alert }: { alert: Alert }) {
   const share = Math.floor(shareOf(alert))
-  const tone = share >= 100 ? 'red' : share >= 80 ? 'amber' : 'green'
-  return (
-    <Chip tone={tone}>
-      {share >= 100 && <span aria-hidden>!</span>}
-      {usedText(alert)}
-    </Chip>
-  )
+  return <State is={share >= 100 ? 'FIRING' : share >= 80 ? 'NEARLY' : 'OK'}>{usedText(alert)}</State>
 }
 
 function usedText(alert: Alert): string {

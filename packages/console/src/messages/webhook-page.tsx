@@ -5,7 +5,8 @@ import { getRouteApi, Link, useNavigate } from '@tanstack/react-router'
 import { useState } from 'react'
 import { api } from '../web/api.ts'
 import { Button, More } from '../web/ui/button.tsx'
-import { Chip, type Tone } from '../web/ui/chip.tsx'
+import { State } from '../web/ui/state.tsx'
+import { stateWord } from '../web/text/states.ts'
 import { Copy } from '../web/ui/copy.tsx'
 import { type Column, ListedTable } from '../web/ui/data-table.tsx'
 import { Fact, Facts, Nothing, Section } from '../web/ui/section.tsx'
@@ -176,12 +177,6 @@ function Acts({ params, webhook }: { params: Params; webhook: Webhook }) {
   )
 }
 
-const STATUS: Record<DeliveryStatus, { word: string; tone: Tone }> = {
-  PENDING: { word: 'Waiting', tone: 'amber' },
-  DELIVERED: { word: 'Delivered', tone: 'green' },
-  FAILED: { word: 'Failed', tone: 'red' },
-}
-
 function Deliveries({ params, canRedeliver }: { params: Params; canRedeliver: boolean }) {
   const { status } = route.useSearch()
   const navigate = useNavigate()
@@ -214,7 +209,7 @@ function Deliveries({ params, canRedeliver }: { params: Params; canRedeliver: bo
       head: 'Status',
       cell: ({ status: is, responseStatus }) => (
         <span className="flex items-center gap-2">
-          <Chip tone={STATUS[is].tone}>{STATUS[is].word}</Chip>
+          <State is={is} />
           {responseStatus !== null && <span className="text-soft">{responseStatus}</span>}
         </span>
       ),
@@ -248,7 +243,7 @@ function Deliveries({ params, canRedeliver }: { params: Params; canRedeliver: bo
           label="Status"
           all="Any status"
           value={status}
-          options={DELIVERY_STATUSES.map((one) => [one, STATUS[one].word])}
+          options={DELIVERY_STATUSES.map((one) => [one, stateWord(one)])}
           onChange={(chosen) =>
             void navigate({
               to: '.',

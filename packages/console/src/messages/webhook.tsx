@@ -4,7 +4,7 @@ import type { Webhook, WebhookEvent } from '@tacho/contract/messages/webhook.ts'
 import { WEBHOOK_EVENTS } from '@tacho/contract/engine/words.ts'
 import { queryOptions } from '@tanstack/react-query'
 import { api } from '../web/api.ts'
-import { Chip, DamagedChip } from '../web/ui/chip.tsx'
+import { DamagedChip, State } from '../web/ui/state.tsx'
 
 export const webhooksQuery = (environmentId: string) =>
   queryOptions({
@@ -31,6 +31,6 @@ export const EVENT_OPTIONS = WEBHOOK_EVENTS.map((event) => [event, EVENT_NOTES[e
 
 export function WebhookState({ webhook: { disabledAt, disabledReason, damaged } }: { webhook: Webhook }) {
   if (damaged) return <DamagedChip note="It changed on the disk, and nothing is sent. Remove it and create it again." />
-  if (disabledAt === null) return <Chip tone="green">Active</Chip>
-  return disabledReason === null ? <Chip>Disabled</Chip> : <Chip tone="red">Disabled by the server</Chip>
+  if (disabledAt === null) return <State is="ACTIVE" />
+  return <State is={disabledReason === null ? 'DISABLED' : 'SHUT_OFF'} />
 }

@@ -6,6 +6,7 @@ import { api } from '../web/api.ts'
 import { meQuery } from '../web/queries.ts'
 import { Button } from '../web/ui/button.tsx'
 import { Chip } from '../web/ui/chip.tsx'
+import { State } from '../web/ui/state.tsx'
 import { type Column, ListedTable } from '../web/ui/data-table.tsx'
 import { Refused, Empty, PagePending, Trouble, isBlocking } from '../web/ui/states.tsx'
 import { Section, SectionPage } from '../web/ui/section.tsx'
@@ -26,7 +27,7 @@ export function AccountPage() {
       <Section title="Password" className="mt-8">
         <PasswordForm email={me.email ?? ''} />
       </Section>
-      <Section title="Second factor" className="mt-8" note={me.twoFactor ? <Chip tone="green">On</Chip> : 'off'}>
+      <Section title="Second factor" className="mt-8" note={<State is={me.twoFactor ? 'ON' : 'OFF'} />}>
         <SecondFactorPart isOn={me.twoFactor} />
       </Section>
       <OwnSlackUsers />

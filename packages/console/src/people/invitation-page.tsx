@@ -1,3 +1,4 @@
+import { exact } from '../web/text/format.ts'
 /**
  * Where a person accepts an invitation. The secret follows the #, which browsers never send to a server. So it reaches no
  * log, and opening the link changes nothing.
@@ -58,7 +59,7 @@ function statusOf(token: string, invitation: OpenedInvitation | undefined, error
   if (error !== null) return explain(error)
   if (invitation === undefined) return 'Reading the invitation…'
   const { email, role, workspace, invitedBy, expiresAt } = invitation
-  const expiry = `The link expires on ${new Date(expiresAt).toLocaleString()}.`
+  const expiry = `The link expires on ${exact(Date.parse(expiresAt))}.`
   if (email === '') return `Make the first account of this installation. It owns every workspace. ${expiry}`
   const where = workspace === null ? 'all workspaces of this installation' : `the workspace “${workspace}”`
   return `${invitedBy} invites ${email} to ${where}, with the role ${role}. ${expiry}`

@@ -7,7 +7,8 @@ import type { Role } from '@tacho/contract/web/route.ts'
 import { LIMITS } from '@tacho/contract/engine/limits.ts'
 import { meQuery } from '../web/queries.ts'
 import { Button } from '../web/ui/button.tsx'
-import { Chip, DamagedChip } from '../web/ui/chip.tsx'
+import { Chip } from '../web/ui/chip.tsx'
+import { DamagedChip, State } from '../web/ui/state.tsx'
 import { type Column, ListedTable } from '../web/ui/data-table.tsx'
 import { useKeys } from '../web/ui/keys.ts'
 import { Nothing, Section, SectionPage } from '../web/ui/section.tsx'
@@ -63,7 +64,7 @@ export function PeoplePage() {
           <span className="text-soft">none</span>
         ),
     },
-    { head: 'Second factor', wide: true, cell: ({ twoFactor }) => (twoFactor ? <Chip tone="green">On</Chip> : 'off') },
+    { head: 'Second factor', wide: true, cell: ({ twoFactor }) => <State is={twoFactor ? 'ON' : 'OFF'} /> },
     { head: 'Last sign-in', wide: true, cell: ({ lastSignInAt: at }) => (at ? <Time at={at} /> : 'not lately') },
   ]
   if (canChange) {
@@ -203,7 +204,7 @@ function Person({ person: { name, email, deactivated }, isMe }: { person: Operat
       <span className="flex items-center gap-2">
         <bdi className="min-w-0 truncate font-medium">{name}</bdi>
         {isMe && <Chip>you</Chip>}
-        {deactivated && <Chip tone="amber">deactivated</Chip>}
+        {deactivated && <State is="DEACTIVATED" />}
       </span>
       {email !== name && (
         <bdi className="block truncate text-soft" title={email}>

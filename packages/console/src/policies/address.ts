@@ -14,7 +14,7 @@ interface VersionedAddress {
 
 const VERSION = /^[1-9][0-9]{0,8}$/
 
-export function readVersionedAddress(search: Record<string, unknown>): VersionedAddress {
+function readVersionedAddress(search: Record<string, unknown>): VersionedAddress {
   const { show, from, to } = textOf(search, ['show', 'from', 'to'])
   const shownPart = PARTS.find((one) => one === show)
   return {
@@ -24,6 +24,16 @@ export function readVersionedAddress(search: Record<string, unknown>): Versioned
     ...(to !== undefined && VERSION.test(to) && { to: Number(to) }),
   }
 }
+
+/** What the address of a policy holds: also the simulation that is shown. */
+interface PolicyAddress extends VersionedAddress {
+  simulation?: string
+}
+
+export const readPolicyAddress = (search: Record<string, unknown>): PolicyAddress => ({
+  ...readVersionedAddress(search),
+  ...textOf(search, ['simulation']),
+})
 
 /** What the address of a new policy holds: the step of a run that it is made from. */
 interface NewPolicyAddress {

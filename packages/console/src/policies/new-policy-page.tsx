@@ -1,3 +1,4 @@
+import { useState } from 'react'
 import { LIMITS } from '@tacho/contract/engine/limits.ts'
 import { POLICY_ID_PATTERN } from '@tacho/contract/engine/words.ts'
 import { compileCondition } from '@tacho/policy/compile.ts'
@@ -43,6 +44,7 @@ function NewPolicy({ call }: { call: Call | null }) {
   const { policyId, ...draft } = written.value
   const setDraft = (next: Draft) => written.set({ ...next, policyId })
   useTitle('New policy')
+  const [simulationId, setSimulationId] = useState<string>()
   const create = useMutation({
     mutationFn: () =>
       api.createPolicy({ params: { workspaceId: place.workspace.id }, body: { policyId, ...bodyOf(draft, '') } }),
@@ -52,7 +54,7 @@ function NewPolicy({ call }: { call: Call | null }) {
       await navigate({
         to: '/w/$workspace/$environment/policies/$policyId',
         params: { ...params, policyId },
-        search: { show: 'deployments' },
+        search: simulationId === undefined ? {} : { simulation: simulationId },
       })
     },
   })
@@ -108,7 +110,13 @@ function NewPolicy({ call }: { call: Call | null }) {
           </div>
         </form>
         <div className="max-lg:mt-6">
-          <Simulate environment={place.environment} draft={draft} canSimulate />
+          <Simulate
+            environment={place.environment}
+            draft={draft}
+            canSimulate
+            simulationId={simulationId}
+            onStart={setSimulationId}
+          />
         </div>
       </div>
     </div>

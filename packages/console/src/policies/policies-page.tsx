@@ -5,7 +5,7 @@ import { getRouteApi, Link, useNavigate } from '@tanstack/react-router'
 import { useState } from 'react'
 import { InForceChips, ItemList } from './deployments/item-list.tsx'
 import { useDeployments } from './deployments/queries.ts'
-import { Chip } from '../web/ui/chip.tsx'
+import { State } from '../web/ui/state.tsx'
 import { ROW_LINK, type Column } from '../web/ui/data-table.tsx'
 import { Time } from '../web/text/times.tsx'
 import { ActionChip, severityWord } from './action-chip.tsx'
@@ -52,7 +52,7 @@ function PolicyList() {
         archivedAt === null ? (
           <InForceChips deployed={deployed} item={{ kind: 'policy', id: policyId }} newestVersion={newest.version} />
         ) : (
-          <Chip tone="amber">Archived</Chip>
+          <State is="ARCHIVED" />
         ),
     },
     { head: 'Newest', right: true, wide: true, cell: ({ newest }) => `version ${newest.version}` },

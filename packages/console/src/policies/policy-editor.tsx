@@ -12,8 +12,15 @@ import { bodyOf, draftOf, isSame } from './draft.ts'
 import { DraftFields } from './draft-fields.tsx'
 import { Simulate } from './simulate.tsx'
 
+interface Props {
+  policy: Policy
+  place: Place
+  simulationId: string | undefined
+  onSimulate: (simulationId: string) => void
+}
+
 /** The newest version, to change and to try. Saved, it is the next version; it acts only once it is deployed. */
-export function PolicyEditor({ policy, place }: { policy: Policy; place: Place }) {
+export function PolicyEditor({ policy, place, simulationId, onSimulate }: Props) {
   const cache = useQueryClient()
   const { workspaceId, policyId, newest } = policy
   const written = useDraftState(`policy ${workspaceId} ${policyId} ${newest.version}`, { ...draftOf(newest), note: '' })
@@ -79,7 +86,13 @@ export function PolicyEditor({ policy, place }: { policy: Policy; place: Place }
         )}
       </form>
       <div className="max-lg:mt-6 [&>section]:mt-0">
-        <Simulate environment={place.environment} draft={draft} canSimulate={canWrite} />
+        <Simulate
+          environment={place.environment}
+          draft={draft}
+          canSimulate={canWrite}
+          simulationId={simulationId}
+          onStart={onSimulate}
+        />
       </div>
     </div>
   )

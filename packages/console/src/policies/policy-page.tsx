@@ -3,11 +3,9 @@ import { useQuery } from '@tanstack/react-query'
 import { getRouteApi, Link, useNavigate } from '@tanstack/react-router'
 import { api } from '../web/api.ts'
 import { ApprovalStatusChip, Requester } from '../approvals/approval-summary.tsx'
-import { useUnanswered } from '../approvals/queries.ts'
 import { ItemHead } from './deployments/item-head.tsx'
 import { DeploymentHistory } from './deployments/deployment-history.tsx'
 import { InForceSection } from './deployments/in-force.tsx'
-import { counted } from '../web/text/format.ts'
 import { Nothing, Section } from '../web/ui/section.tsx'
 import { PagePending, Trouble, isBlocking } from '../web/ui/states.tsx'
 import { Tabs } from '../web/ui/tabs.tsx'
@@ -16,6 +14,7 @@ import { useTitle } from '../web/ui/browser.ts'
 import { VersionHistory } from './deployments/version-history.tsx'
 import { ActionChip } from './action-chip.tsx'
 import { PolicyEditor } from './policy-editor.tsx'
+import { Blocked, PolicyLife } from './policy-life.tsx'
 import { policyQuery, useAskedBy, usePolicyVersions } from './queries.ts'
 
 const route = getRouteApi('/w/$workspace/$environment/policies/$policyId')
@@ -23,12 +22,15 @@ const route = getRouteApi('/w/$workspace/$environment/policies/$policyId')
 export function PolicyPage() {
   const params = route.useParams()
   const { policyId } = params
-  const { show = 'edit' } = route.useSearch()
+  const { show = 'edit', simulation } = route.useSearch()
   const { place } = route.useRouteContext()
   const navigate = useNavigate()
   const workspaceId = place.workspace.id
   const { data, error, refetch } = useQuery(policyQuery(workspaceId, policyId))
   useTitle(data?.newest.name ?? 'Policy')
+  const keptSearch = simulation === undefined ? {} : { simulation }
+  const setShown = (chosen: typeof show) =>
+    void navigate({ to: '.', search: chosen === 'edit' ? keptSearch : { ...keptSearch, show: chosen }, replace: true })
   if (isBlocking(error, data)) return <Trouble error={error} retry={() => void refetch()} />
   if (!data) return <PagePending />
   return (
@@ -45,6 +47,7 @@ export function PolicyPage() {
         <ActionChip action={data.newest.action} />
         <code className="font-mono text-sm text-soft">{data.policyId}</code>
       </ItemHead>
+      <PolicyLife place={place} policy={data} simulationId={simulation} onSimulate={() => setShown('edit')} />
       <Tabs
         label="Parts of the policy"
         value={show}
@@ -53,13 +56,20 @@ export function PolicyPage() {
           ['versions', 'Versions'],
           ['deployments', 'Deployments'],
         ]}
-        onChange={(chosen) =>
-          void navigate({ to: '.', search: chosen === 'edit' ? {} : { show: chosen }, replace: true })
-        }
+        onChange={setShown}
       />
       {show === 'edit' && (
         <>
-          <PolicyEditor key={data.newest.version} policy={data} place={place} />
+          <PolicyEditor
+            key={data.newest.version}
+            policy={data}
+            place={place}
+            simulationId={simulation}
+            onSimulate={(id) =>
+              void navigate({ to: '.', search: { simulation: id }, replace: true, resetScroll: false })
+            }
+          />
+          <Blocked environmentId={place.environment.id} policyId={policyId} />
           <AskedLately environmentId={place.environment.id} policyId={policyId} />
         </>
       )}
@@ -101,13 +111,8 @@ function Versions({ policy: { workspaceId, policyId, newest } }: { policy: Polic
 function AskedLately({ environmentId, policyId }: { environmentId: string; policyId: string }) {
   const params = route.useParams()
   const { data } = useAskedBy(environmentId, policyId)
-  const unanswered = useUnanswered(environmentId, policyId)
-  const expired = unanswered.data?.items.find((one) => one.policyId === policyId)?.expired ?? 0
   return (
-    <Section
-      title="What it asked lately"
-      note={expired > 0 && <UnansweredNote policyId={policyId} expired={expired} />}
-    >
+    <Section title="What it asked lately">
       {data?.items.length === 0 && <Nothing>It has not asked a person in this environment.</Nothing>}
       <ul>
         {data?.items.map((approval) => (
@@ -135,19 +140,5 @@ function AskedLately({ environmentId, policyId }: { environmentId: string; polic
         ))}
       </ul>
     </Section>
-  )
-}
-
-function UnansweredNote({ policyId, expired }: { policyId: string; expired: number }) {
-  const { workspace, environment } = route.useParams()
-  return (
-    <Link
-      to="/w/$workspace/$environment/approvals"
-      params={{ workspace, environment }}
-      search={{ show: 'history', status: 'EXPIRED', policy: policyId }}
-      className="link"
-    >
-      Nobody answered {counted(expired, 'request')} in 7 days
-    </Link>
   )
 }

@@ -6,6 +6,7 @@ import { api } from '../web/api.ts'
 import { usePages } from '../web/queries.ts'
 
 const PROGRESS_MS = 500
+const LIFE_MS = 15_000
 
 export const policiesQuery = (workspaceId: string, hasArchived = false) =>
   queryOptions({
@@ -49,6 +50,32 @@ export function useAskedBy(environmentId: string, policyId: string) {
     queryKey: ['approvals', environmentId, 'of policy', policyId],
     queryFn: ({ signal }) =>
       api.listApprovals({ params: { environmentId }, query: { policyId, limit: 10 } }, { signal }),
+  })
+}
+
+/** What it asked in the last 7 days, and how that was answered; null: nothing. */
+export function useAnswers(environmentId: string, policyId: string) {
+  return useQuery({
+    queryKey: ['approvals', environmentId, 'answers', policyId],
+    queryFn: async ({ signal }) => {
+      const { items } = await api.listAskingPolicies({ params: { environmentId }, query: { policyId } }, { signal })
+      return items[0] ?? null
+    },
+    refetchInterval: LIFE_MS,
+  })
+}
+
+/** Issues of the calls that it blocked. */
+export function useBlocked(environmentId: string, policyId: string) {
+  return useQuery({
+    queryKey: ['issues', environmentId, 'blocked by', policyId],
+    queryFn: async ({ signal }) => {
+      const query = { q: policyId, detectionType: 'TOOL_BLOCKED', limit: 50 }
+      const { items } = await api.listIssues({ params: { environmentId }, query }, { signal })
+      // The search also finds issues that only mention it.
+      return items.filter(({ title }) => title.includes(` by ${policyId}`))
+    },
+    refetchInterval: LIFE_MS,
   })
 }
 

@@ -1,4 +1,5 @@
 /** The examples of a ready set, decided here and now by its policies and by the labels as they were edited. */
+import { StateText } from '../web/ui/state.tsx'
 import { decideExample, type ExampleCall } from '@tacho/policy/history/example-call.ts'
 import { useMemo } from 'react'
 import { number } from '../web/text/format.ts'
@@ -29,7 +30,7 @@ export function ReadyExamples({ set, rules }: { set: ReadySet; rules: readonly L
           <li key={at} className="border-b border-line py-1.5 text-sm last:border-0">
             <details>
               <summary className="flex cursor-pointer flex-wrap items-center gap-x-2">
-                <span className={result.ok ? 'text-green' : 'text-red'}>{result.ok ? '✓' : '✗'}</span>
+                <StateText is={result.ok ? 'OK' : 'FAILED'} />
                 <span className="min-w-0 flex-1">{example.name ?? example.tool}</span>
                 <ActionChip action={result.action as ReadyPolicy['action']} />
               </summary>

@@ -17,27 +17,31 @@ import { eventQuery } from '../runs/queries.ts'
 import { ShownText } from '../web/text/shown-text.tsx'
 import { Time } from '../web/text/times.tsx'
 
+/** Its button, which the page of a new policy leads to. */
+export const SIMULATE_ID = 'simulate'
 const DAYS = [1, 7, LIMITS.simulationDaysMax] as const
 
 interface Props {
   environment: { id: string; name: string }
   draft: Draft
   canSimulate: boolean
+  /** The one that is shown. */
+  simulationId: string | undefined
+  onStart: (simulationId: string) => void
 }
 
 /** What the draft would have done with the recorded calls. */
-export function Simulate({ environment, draft, canSimulate }: Props) {
+export function Simulate({ environment, draft, canSimulate, simulationId, onStart }: Props) {
   const [days, setDays] = useState<number>(7)
-  const [simulationId, setSimulationId] = useState<string | null>(null)
   const environmentId = environment.id
-  const { data } = useSimulation(environmentId, simulationId)
+  const { data } = useSimulation(environmentId, simulationId ?? null)
   const start = useMutation({
     mutationFn: () => {
       const { condition, severity, action, onError } = draft
       const body = { condition, severity, action, onError, days }
       return api.createSimulation({ params: { environmentId }, body })
     },
-    onSuccess: ({ id }) => setSimulationId(id),
+    onSuccess: ({ id }) => onStart(id),
   })
   const cancel = useMutation({
     mutationFn: (id: string) => api.cancelSimulation({ params: { environmentId, simulationId: id } }),
@@ -54,6 +58,7 @@ export function Simulate({ environment, draft, canSimulate }: Props) {
             onChange={(chosen) => setDays(Number(chosen))}
           />
           <Button
+            id={SIMULATE_ID}
             busy={start.isPending || isRunning}
             disabled={draft.condition.trim() === ''}
             onClick={() => start.mutate()}

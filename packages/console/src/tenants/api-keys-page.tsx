@@ -5,7 +5,7 @@ import { getRouteApi } from '@tanstack/react-router'
 import { useState } from 'react'
 import { api } from '../web/api.ts'
 import { Button } from '../web/ui/button.tsx'
-import { Chip } from '../web/ui/chip.tsx'
+import { State } from '../web/ui/state.tsx'
 import { type Column, ListedTable } from '../web/ui/data-table.tsx'
 import { number } from '../web/text/format.ts'
 import { RowMenu } from '../web/ui/overlay.tsx'
@@ -142,11 +142,7 @@ export function ApiKeysPage() {
 function KeyState({ apiKey, now }: { apiKey: ApiKey; now: number }) {
   if (apiKey.replacedBy === null || apiKey.damaged || hasEnded(apiKey, now))
     return <CredentialState credential={apiKey} />
-  return (
-    <span title={`${apiKey.replacedBy} takes its place. This key works until it expires.`}>
-      <Chip tone="amber">Replaced</Chip>
-    </span>
-  )
+  return <State is="REPLACED" note={`${apiKey.replacedBy} takes its place. This key works until it expires.`} />
 }
 
 function Lost({ apiKey: { lostRequests, lastLostReason } }: { apiKey: ApiKey }) {

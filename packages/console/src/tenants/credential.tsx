@@ -1,5 +1,5 @@
 /** What keys and tokens share: a name, when they end, and whether they still work. */
-import { Chip, DamagedChip } from '../web/ui/chip.tsx'
+import { DamagedChip, State } from '../web/ui/state.tsx'
 import { SelectField, Field } from '../web/ui/field.tsx'
 import { useNow, Time } from '../web/text/times.tsx'
 
@@ -52,14 +52,14 @@ export function usefulFirst<Item extends Credential & { name: string; createdAt:
 export function CredentialState({ credential }: { credential: Credential }) {
   const now = useNow()
   const { expiresAt, revokedAt, damaged } = credential
-  if (revokedAt !== null) return <Chip>Revoked</Chip>
+  if (revokedAt !== null) return <State is="REVOKED" />
   if (damaged) {
     return <DamagedChip note="It changed on the disk and is refused. Revoke it and create another one." />
   }
-  if (expiresAt === null) return <Chip tone="green">Active</Chip>
+  if (expiresAt === null) return <State is="ACTIVE" />
   const left = Date.parse(expiresAt) - now
-  if (left <= 0) return <Chip>Expired</Chip>
-  return <Chip tone={left < 7 * DAY_MS ? 'amber' : 'green'}>Active</Chip>
+  if (left <= 0) return <State is="EXPIRED" />
+  return <State is={left < 7 * DAY_MS ? 'ENDS_SOON' : 'ACTIVE'} />
 }
 
 export function Expires({ at }: { at: string | null }) {

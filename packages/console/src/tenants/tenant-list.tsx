@@ -3,6 +3,7 @@ import { LIMITS } from '@tacho/contract/engine/limits.ts'
 import { useMutation } from '@tanstack/react-query'
 import { useState, type ReactNode } from 'react'
 import { Chip } from '../web/ui/chip.tsx'
+import { State } from '../web/ui/state.tsx'
 import { type Column, ListedTable } from '../web/ui/data-table.tsx'
 import { Refused, Empty } from '../web/ui/states.tsx'
 import { RowMenu } from '../web/ui/overlay.tsx'
@@ -127,10 +128,10 @@ export function Tenants(props: Props) {
 }
 
 function Archived({ tenant: { deleteAt = null } }: { tenant: Tenant }) {
-  if (deleteAt === null) return <Chip tone="amber">Archived</Chip>
+  if (deleteAt === null) return <State is="ARCHIVED" />
   return (
     <>
-      <Chip tone="red">To be deleted</Chip>
+      <State is="TO_BE_DELETED" />
       <span className="text-soft">
         <Time at={deleteAt} />
       </span>

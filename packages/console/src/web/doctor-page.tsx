@@ -1,6 +1,7 @@
 import { useQuery } from '@tanstack/react-query'
 import { api } from './api.ts'
 import { meQuery } from './queries.ts'
+import { StateText } from './ui/state.tsx'
 import { Button } from './ui/button.tsx'
 import { Forbidden, PagePending, Trouble, isBlocking } from './ui/states.tsx'
 import { SectionPage } from './ui/section.tsx'
@@ -32,9 +33,8 @@ export function DoctorPage() {
       <ul aria-label="Checks" className="overflow-hidden rounded-lg border border-line">
         {data.checks.map(({ name, ok, detail }) => (
           <li key={name} className="flex gap-3 border-b border-line px-3 py-2.5 text-sm last:border-0">
-            <span className={`w-4 shrink-0 font-semibold ${ok ? 'text-green' : 'text-red'}`}>
-              <span aria-hidden>{ok ? '✓' : '✗'}</span>
-              <span className="sr-only">{ok ? 'Passes:' : 'Fails:'}</span>
+            <span className="w-16 shrink-0">
+              <StateText is={ok ? 'OK' : 'FAILED'} />
             </span>
             <span className="min-w-0">
               <span className="block font-medium">{name}</span>

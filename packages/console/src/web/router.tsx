@@ -19,7 +19,7 @@ import {
   readSumsAddress,
   readUsageAddress,
 } from '../runs/address.ts'
-import { readVersionedAddress, readNewPolicySearch, readPromptAddress } from '../policies/address.ts'
+import { readPolicyAddress, readNewPolicySearch, readPromptAddress } from '../policies/address.ts'
 import { readIssueSearch, readIssueListAddress } from '../issues/address.ts'
 import { readAuditAddress, readDeliveriesAddress, readScopeAddress } from '../people/address.ts'
 import { Shell } from './shell/shell.tsx'
@@ -172,7 +172,7 @@ const policiesRoute = createRoute({
 const policyRoute = createRoute({
   getParentRoute: () => placeRoute,
   path: '/policies/$policyId',
-  validateSearch: readVersionedAddress,
+  validateSearch: readPolicyAddress,
   component: lazyRouteComponent(() => import('../policies/policy-page.tsx'), 'PolicyPage'),
 })
 

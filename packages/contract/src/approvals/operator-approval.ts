@@ -326,6 +326,11 @@ export const AskingPolicies = Type.Object(
         expired: Type.Integer({ minimum: 0, description: 'Undecided' }),
         byGrant: Type.Integer({ minimum: 0, description: 'Approved by a standing approval: nobody was asked' }),
         quick: Type.Integer({ minimum: 0, description: 'Approved by a person within 5 seconds' }),
+        unevaluated: Type.Integer({ minimum: 0, description: 'Asked because the condition could not be evaluated' }),
+        contradictions: Type.Integer({
+          minimum: 0,
+          description: 'Inputs of which people approved one request and rejected another',
+        }),
         answerP50: Type.Unsafe<number | null>({
           type: ['integer', 'null'],
           description:

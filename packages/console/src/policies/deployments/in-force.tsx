@@ -1,5 +1,6 @@
 import { useState } from 'react'
-import { Author, DamagedChip } from '../../web/ui/chip.tsx'
+import { Author } from '../../web/ui/chip.tsx'
+import { DamagedChip } from '../../web/ui/state.tsx'
 import { Button } from '../../web/ui/button.tsx'
 import { Nothing, Section } from '../../web/ui/section.tsx'
 import { Time } from '../../web/text/times.tsx'

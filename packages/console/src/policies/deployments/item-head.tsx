@@ -4,7 +4,8 @@ import { getRouteApi, Link } from '@tanstack/react-router'
 import { useState, type ReactNode } from 'react'
 import { Confirm, NameDialog } from '../../web/ui/form-dialog.tsx'
 import { Button } from '../../web/ui/button.tsx'
-import { Chip, DamagedChip } from '../../web/ui/chip.tsx'
+import { Chip } from '../../web/ui/chip.tsx'
+import { DamagedChip, State } from '../../web/ui/state.tsx'
 import { MenuItem, Popover } from '../../web/ui/overlay.tsx'
 import { Refused } from '../../web/ui/states.tsx'
 
@@ -43,7 +44,7 @@ export function ItemHead({ kind, name, version, archivedAt, damaged, children, r
         <h1 className="min-w-0 text-xl font-semibold">
           <bdi>{name}</bdi>
         </h1>
-        {archivedAt !== null && <Chip tone="amber">Archived</Chip>}
+        {archivedAt !== null && <State is="ARCHIVED" />}
         <Chip>version {version}</Chip>
         {damaged && <DamagedChip note={DAMAGED_VERSION} />}
         {children}

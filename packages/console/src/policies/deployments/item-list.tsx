@@ -6,6 +6,8 @@ import { useListKeys } from '../../web/ui/keys.ts'
 import { Empty, PagePending, Trouble, isBlocking } from '../../web/ui/states.tsx'
 import { useTitle } from '../../web/ui/browser.ts'
 import { Chip } from '../../web/ui/chip.tsx'
+import { State } from '../../web/ui/state.tsx'
+import { type StateName } from '../../web/text/states.ts'
 import { inForce, type Deployed, type Item } from './queries.ts'
 
 const route = getRouteApi('/w/$workspace/$environment')
@@ -87,15 +89,19 @@ export function InForceChips({ deployed, item, newestVersion }: InForceChipsProp
   return (
     <span className="flex flex-wrap gap-1">
       {places.map(({ environment, deployment }) => (
-        <Chip
+        <VersionChip
           key={environment.id}
-          tone={deployment?.damaged ? 'red' : deployment?.version === newestVersion ? 'plain' : 'amber'}
+          state={deployment?.damaged ? 'DAMAGED' : deployment?.version === newestVersion ? null : 'OLDER'}
         >
           {environment.name}: {deployment?.damaged ? 'damaged' : deployment?.version}
           {deployment?.share && `, ${deployment.share.percent} %: ${deployment.share.version}`}
-        </Chip>
+        </VersionChip>
       ))}
       {places.length === 0 && <span className="text-soft">nowhere</span>}
     </span>
   )
+}
+
+function VersionChip({ state, children }: { state: StateName | null; children: ReactNode }) {
+  return state === null ? <Chip>{children}</Chip> : <State is={state}>{children}</State>
 }

@@ -4,7 +4,9 @@ import { getRouteApi, Link } from '@tanstack/react-router'
 import { useState } from 'react'
 import type { Deployment, ClientStanding, ConfigurationClient } from '@tacho/contract/policies/deployment.ts'
 import { CLIENT_STANDINGS } from '@tacho/contract/engine/words.ts'
-import { Author, Chip, type Tone, DamagedChip } from '../../web/ui/chip.tsx'
+import { Author } from '../../web/ui/chip.tsx'
+import { DamagedChip, State } from '../../web/ui/state.tsx'
+import { stateWord } from '../../web/text/states.ts'
 import { api } from '../../web/api.ts'
 import { environmentsQuery, usePages } from '../../web/queries.ts'
 import { Copy } from '../../web/ui/copy.tsx'
@@ -131,13 +133,6 @@ const placeRoute = getRouteApi('/w/$workspace/$environment')
 const CLIENTS_REFRESH_MS = 10_000
 const PAGE = 50
 
-const STANDINGS: Record<ClientStanding, { word: string; tone: Tone }> = {
-  CURRENT: { word: 'Has it', tone: 'green' },
-  UPDATING: { word: 'Updating', tone: 'plain' },
-  BEHIND: { word: 'Behind', tone: 'red' },
-  SILENT: { word: 'Silent', tone: 'amber' },
-}
-
 const COLUMNS: readonly Column<ConfigurationClient>[] = [
   {
     head: 'Client',
@@ -151,7 +146,7 @@ const COLUMNS: readonly Column<ConfigurationClient>[] = [
   },
   {
     head: 'Standing',
-    cell: ({ standing }) => <Chip tone={STANDINGS[standing].tone}>{STANDINGS[standing].word}</Chip>,
+    cell: ({ standing }) => <State is={standing} />,
   },
   {
     head: 'Revision',
@@ -181,8 +176,8 @@ function Clients({ environmentId, name }: { environmentId: string; name: string 
         <span>
           {number(current)} of {number(asking)} {asking === 1 ? 'client has it' : 'clients have it'}
         </span>
-        {behind > 0 && <Chip tone="red">{number(behind)} behind</Chip>}
-        {silent > 0 && <Chip tone="amber">{number(silent)} silent</Chip>}
+        {behind > 0 && <State is="BEHIND">{number(behind)} behind</State>}
+        {silent > 0 && <State is="SILENT">{number(silent)} silent</State>}
         <Button look="quiet" aria-expanded={isOpen} onClick={() => setOpen(!isOpen)}>
           {isOpen ? 'Hide clients' : 'Show clients'}
         </Button>
@@ -223,7 +218,7 @@ function ClientList({ environmentId, name }: { environmentId: string; name: stri
         label={`Standing in ${name}`}
         all="Any standing"
         value={standing}
-        options={CLIENT_STANDINGS.map((one) => [one, STANDINGS[one].word])}
+        options={CLIENT_STANDINGS.map((one) => [one, stateWord(one)])}
         onChange={(chosen) => setStanding(CLIENT_STANDINGS.find((one) => one === chosen))}
       />
       <Refused error={list.error} />

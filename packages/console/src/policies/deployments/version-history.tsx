@@ -1,6 +1,7 @@
 import type { VersionDiff } from '@tacho/contract/policies/version.ts'
 import { useQuery } from '@tanstack/react-query'
-import { Author, DamagedChip } from '../../web/ui/chip.tsx'
+import { Author } from '../../web/ui/chip.tsx'
+import { DamagedChip } from '../../web/ui/state.tsx'
 import { Diff } from '../../web/text/diff.tsx'
 import { Choice } from '../../web/ui/filters.tsx'
 import { More } from '../../web/ui/button.tsx'

@@ -6,7 +6,8 @@ import { endedRuns, failureComparison } from '@tacho/contract/runs/statistics.ts
 import { useQuery } from '@tanstack/react-query'
 import { getRouteApi, Link, useNavigate } from '@tanstack/react-router'
 import { useState } from 'react'
-import { Author, Chip } from '../../web/ui/chip.tsx'
+import { Author } from '../../web/ui/chip.tsx'
+import { State } from '../../web/ui/state.tsx'
 import { InForceChips, ItemList } from '../deployments/item-list.tsx'
 import { inForce, useDeployments, type Deployed } from '../deployments/queries.ts'
 import { api } from '../../web/api.ts'
@@ -50,7 +51,7 @@ export function PromptsPage() {
         archivedAt === null ? (
           <InForceChips deployed={deployed} item={{ kind: 'prompt', id: promptId }} newestVersion={newest.version} />
         ) : (
-          <Chip tone="amber">Archived</Chip>
+          <State is="ARCHIVED" />
         ),
     },
     {

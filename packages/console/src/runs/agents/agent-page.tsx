@@ -10,7 +10,7 @@ import type { RunListAddress } from '../address.ts'
 import { Copy } from '../../web/ui/copy.tsx'
 import { Cost } from '../../web/text/figures.tsx'
 import { costNote, costsOf, costText } from '../../web/text/costs.ts'
-import { compact, counted, duration, exact, number } from '../../web/text/format.ts'
+import { compact, counted, duration, exact, number, runName } from '../../web/text/format.ts'
 import { Nothing, Section } from '../../web/ui/section.tsx'
 import { ShownText } from '../../web/text/shown-text.tsx'
 import { Empty, PagePending, Trouble, isBlocking } from '../../web/ui/states.tsx'
@@ -215,7 +215,7 @@ function RunRow({ run }: { run: OperatorRun }) {
         className={MAIN}
       >
         <bdi>
-          <ShownText text={run.title ?? run.runId} />
+          <ShownText text={runName(run)} />
         </bdi>
       </Link>
       <span className="tabular text-soft">

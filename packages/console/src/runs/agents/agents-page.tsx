@@ -5,7 +5,7 @@ import { getRouteApi, Link, useNavigate } from '@tanstack/react-router'
 import { useMemo, useState } from 'react'
 import { GetStartedLink, Button } from '../../web/ui/button.tsx'
 import { SUM_COLUMNS, SumsChoices, useSums } from './usage-sums.tsx'
-import { Chip } from '../../web/ui/chip.tsx'
+import { State } from '../../web/ui/state.tsx'
 import { DataTable, ROW_LINK, type Column } from '../../web/ui/data-table.tsx'
 import { counted, p95Text } from '../../web/text/format.ts'
 import { readRange } from '../../web/address.ts'
@@ -71,7 +71,7 @@ export function AgentsPage() {
           <Link {...pageOf(row)} title={row.name ?? ''} className={ROW_LINK}>
             <bdi>{row.name}</bdi>
           </Link>{' '}
-          {isArchived(row) && <Chip tone="amber">Archived</Chip>}
+          {isArchived(row) && <State is="ARCHIVED" />}
           {row.agent?.agentId && row.agent.agentId !== row.name && (
             <bdi className="block truncate font-mono text-xs text-soft">{row.agent.agentId}</bdi>
           )}

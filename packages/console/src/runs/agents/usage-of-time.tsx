@@ -71,6 +71,7 @@ function UsagePlot({ environmentId, data: { window, points, before }, show, rang
     <>
       <Plot
         label={`${show} over time`}
+        unit={MEASURES.find(([one]) => one === show)?.[1] ?? show}
         times={times}
         stepSeconds={shown.stepMs / 1_000}
         series={series}

@@ -1,3 +1,4 @@
+import { runName } from '../../web/text/format.ts'
 import { keepPreviousData, useQuery } from '@tanstack/react-query'
 import { getRouteApi, useNavigate } from '@tanstack/react-router'
 import { useState } from 'react'
@@ -92,7 +93,7 @@ export function CompareDialog({ runId, agent, onClose }: Props) {
             />
             <span className="min-w-0 flex-1" title={run.title === null ? run.runId : `${run.title}\n${run.runId}`}>
               <bdi className="block truncate">
-                <ShownText text={run.title ?? run.runId} />
+                <ShownText text={runName(run)} />
               </bdi>
               {run.title !== null && <bdi className="block truncate font-mono text-xs text-soft">{run.runId}</bdi>}
             </span>

@@ -4,7 +4,7 @@ import { getRouteApi, Link } from '@tanstack/react-router'
 import { RunStatusChip } from '../run-status.tsx'
 import { Cost } from '../../web/text/figures.tsx'
 import { costsOf, costText, wholeCost } from '../../web/text/costs.ts'
-import { compact, duration, money, number } from '../../web/text/format.ts'
+import { compact, duration, money, number, runName } from '../../web/text/format.ts'
 
 const route = getRouteApi('/w/$workspace/$environment/compare')
 
@@ -33,7 +33,7 @@ export function Sums({ a, b }: { a: OperatorRun; b: OperatorRun }) {
                   title={run.runId}
                   className="link max-w-full min-w-0 truncate"
                 >
-                  <bdi>{run.title ?? run.runId}</bdi>
+                  <bdi>{runName(run)}</bdi>
                 </Link>
                 <RunStatusChip run={run} />
                 {environment !== otherEnvironment && (

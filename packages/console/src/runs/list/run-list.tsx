@@ -10,7 +10,7 @@ import { ScoreChip } from '../scores/run-scores.tsx'
 import { Chip } from '../../web/ui/chip.tsx'
 import { Cost } from '../../web/text/figures.tsx'
 import { costsOf } from '../../web/text/costs.ts'
-import { compact, duration, number, plainText } from '../../web/text/format.ts'
+import { compact, duration, number, plainText, runName } from '../../web/text/format.ts'
 import { useNow, Time } from '../../web/text/times.tsx'
 import { ShownText } from '../../web/text/shown-text.tsx'
 import { columnWord } from './columns.ts'
@@ -304,7 +304,7 @@ function RunLink({ run }: { run: OperatorRun }) {
       className="block"
     >
       <bdi className="block truncate font-medium">
-        <ShownText text={title ?? runId} />
+        <ShownText text={runName(run)} />
       </bdi>{' '}
       <span className="flex gap-2 text-xs leading-4 text-soft">
         {title !== null && <bdi className="max-w-36 shrink-0 truncate font-mono">{shortId(runId)}</bdi>}

@@ -14,7 +14,7 @@ import { RunList } from './run-list.tsx'
 import { RunsTabs } from '../../web/ui/tabs.tsx'
 import { useRuns } from './queries.ts'
 import type { RunListAddress } from '../address.ts'
-import { filterOf } from './views.ts'
+import { filterOf, LIST_VIEWS, toSearch, toView } from './views.ts'
 import { counted } from '../../web/text/format.ts'
 
 const route = getRouteApi('/w/$workspace/$environment/runs')
@@ -53,7 +53,12 @@ export function RunsPage() {
     <div className="mx-auto w-full max-w-7xl px-3 pb-10 sm:px-5">
       <div className="flex flex-wrap items-center gap-2 pt-5">
         <h1 className="text-xl font-semibold">Runs</h1>
-        <ViewMenu place={place} search={search} onOpen={setSearch} />
+        <ViewMenu
+          place={place}
+          kind={LIST_VIEWS}
+          view={toView(search)}
+          onOpen={(view) => setSearch(toSearch(view, Date.now()))}
+        />
         {place.may('admin') && items.length > 0 && (
           <ExportMenu
             environmentId={place.environment.id}

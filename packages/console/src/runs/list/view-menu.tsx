@@ -1,48 +1,56 @@
 import { useQuery, useQueryClient } from '@tanstack/react-query'
 import { useState } from 'react'
 import { LIMITS } from '@tacho/contract/engine/limits.ts'
-import type { RunView, RunColumn } from '@tacho/contract/runs/run-view.ts'
+import type { NewRunView, RunView, RunColumn } from '@tacho/contract/runs/run-view.ts'
 import { RUN_COLUMNS } from '@tacho/contract/engine/words.ts'
 import { api } from '../../web/api.ts'
 import type { Place } from '../../web/queries.ts'
 import { Confirm, NameDialog } from '../../web/ui/form-dialog.tsx'
 import { Button } from '../../web/ui/button.tsx'
 import { MenuItem, Popover } from '../../web/ui/overlay.tsx'
-import type { RunListAddress } from '../address.ts'
-import { toSearch, toView, viewsQuery } from './views.ts'
+import { viewsQuery } from './views.ts'
 import { columnWord } from './columns.ts'
 
 interface ViewMenuProps {
   place: Place
-  search: RunListAddress
-  onOpen: (search: RunListAddress) => void
+  /** Of these views: all of the list, or the queues of judges. */
+  kind: {
+    label: string
+    noun: string
+    /** What to do with the present filters. */
+    save: string
+    empty: string
+    hint: string
+    name?: string
+    has: (view: RunView) => boolean
+  }
+  /** The present filters. */
+  view: Omit<NewRunView, 'name'>
+  onOpen: (view: RunView) => void
 }
-
-const SEEN = 'Everyone who can read this environment sees the view.'
 
 type Opened = { is: 'save' } | { is: 'rename' | 'remove'; view: RunView }
 
 /** Opens, saves, renames and deletes the views of the environment. */
-export function ViewMenu({ place, search, onOpen }: ViewMenuProps) {
+export function ViewMenu({ place, kind, view: present, onOpen }: ViewMenuProps) {
   const [opened, setOpened] = useState<Opened | null>(null)
   const cache = useQueryClient()
   const params = { environmentId: place.environment.id }
   const views = useQuery(viewsQuery(params.environmentId))
+  const shown = views.data?.filter(kind.has)
   const canChange = place.may('approver')
   const renew = () => cache.invalidateQueries({ queryKey: viewsQuery(params.environmentId).queryKey })
   const close = () => setOpened(null)
   return (
     <>
-      <Popover label="Views" className="ml-auto" panelClassName="max-h-96 w-80 max-w-full overflow-y-auto p-1">
-        {views.data?.length === 0 && (
-          <p className="px-2.5 py-1.5 text-soft">A view keeps filters and columns under a name, for everyone here.</p>
-        )}
+      <Popover label={kind.label} className="ml-auto" panelClassName="max-h-96 w-80 max-w-full overflow-y-auto p-1">
+        {shown?.length === 0 && <p className="px-2.5 py-1.5 text-soft">{kind.empty}</p>}
         {views.error !== null && <p className="px-2.5 py-1.5 text-red">The views could not be read.</p>}
         <ul>
-          {views.data?.map((view) => (
+          {shown?.map((view) => (
             <li key={view.id} className="flex items-center">
               <div className="min-w-0 flex-1">
-                <MenuItem onClick={() => onOpen(toSearch(view, Date.now()))}>
+                <MenuItem onClick={() => onOpen(view)}>
                   <bdi className="truncate" title={view.name}>
                     {view.name}
                   </bdi>
@@ -71,24 +79,25 @@ export function ViewMenu({ place, search, onOpen }: ViewMenuProps) {
             </li>
           ))}
         </ul>
-        {canChange && <MenuItem onClick={() => setOpened({ is: 'save' })}>Save this view…</MenuItem>}
+        {canChange && <MenuItem onClick={() => setOpened({ is: 'save' })}>{kind.save}…</MenuItem>}
       </Popover>
       {opened?.is === 'save' && (
         <NameDialog
-          title="Save this view"
+          title={kind.save}
           act="Save"
-          hint={SEEN}
+          hint={kind.hint}
+          {...(kind.name !== undefined && { name: kind.name })}
           maxLength={LIMITS.runViewNameChars}
-          save={(name) => api.createRunView({ params, body: { name, ...toView(search) } })}
+          save={(name) => api.createRunView({ params, body: { name, ...present } })}
           onSettled={renew}
           onClose={close}
         />
       )}
       {opened?.is === 'rename' && (
         <NameDialog
-          title="Rename this view"
+          title={`Rename this ${kind.noun}`}
           act="Rename"
-          hint={SEEN}
+          hint={kind.hint}
           maxLength={LIMITS.runViewNameChars}
           name={opened.view.name}
           save={(name) => api.changeRunView({ params: { ...params, runViewId: opened.view.id }, body: { name } })}
@@ -98,7 +107,7 @@ export function ViewMenu({ place, search, onOpen }: ViewMenuProps) {
       )}
       {opened?.is === 'remove' && (
         <Confirm
-          title="Delete this view?"
+          title={`Delete this ${kind.noun}?`}
           act="Delete"
           run={() => api.removeRunView({ params: { ...params, runViewId: opened.view.id } })}
           onSettled={renew}

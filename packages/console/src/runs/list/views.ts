@@ -28,6 +28,18 @@ export function filterOf({ status, from, to, ...search }: RunListAddress): RunFi
   }
 }
 
+/** Views of runs that somebody is to judge are queues, which the page of judging lists. */
+export const isQueue = ({ query }: RunView): boolean => query.unjudged !== undefined
+
+export const LIST_VIEWS = {
+  label: 'Views',
+  noun: 'view',
+  save: 'Save this view',
+  empty: 'A view keeps filters and columns under a name, for everyone here.',
+  hint: 'Everyone who can read this environment sees the view.',
+  has: (view: RunView) => !isQueue(view),
+}
+
 export function toView(search: RunListAddress): Omit<NewRunView, 'name'> {
   const lastHours = search.since === undefined ? null : PERIODS[search.since]
   return { query: filterOf(search), lastHours, columns: columnsIn(search.columns) }

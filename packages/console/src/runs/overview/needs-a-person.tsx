@@ -13,9 +13,10 @@ import type { ApiKey } from '@tacho/contract/tenants/api-key.ts'
 import type { RunListAddress } from '../address.ts'
 import { useUnanswered } from '../../approvals/queries.ts'
 import { requesterOf } from '../../approvals/approval-summary.tsx'
-import { Chip } from '../../web/ui/chip.tsx'
+import { State } from '../../web/ui/state.tsx'
+import { type StateName } from '../../web/text/states.ts'
 import { Countdown, Time } from '../../web/text/times.tsx'
-import { counted, number } from '../../web/text/format.ts'
+import { counted, number, runName } from '../../web/text/format.ts'
 import type { Range } from '../../web/address.ts'
 import { Nothing, Section } from '../../web/ui/section.tsx'
 import { countText, useOpenIssues, useRunsThat, useWaitingApprovals, type Count } from './queries.ts'
@@ -85,10 +86,10 @@ export function NeedsAPerson({ range }: { range: Range }) {
         <CameBack key={issue.id} issue={issue} />
       ))}
       {stalled.data?.items.map((run) => (
-        <RunRow key={run.id} run={run} word="! Stalled" note={whyLook(run, Date.now()) ?? ''} />
+        <RunRow key={run.id} run={run} is="STALLED" note={whyLook(run, Date.now()) ?? ''} />
       ))}
       {gaps.data?.items.map((run) => (
-        <RunRow key={run.id} run={run} word="… Events missing" note={missingText(run)} />
+        <RunRow key={run.id} run={run} is="GAPS" note={missingText(run)} />
       ))}
     </Section>
   )
@@ -110,7 +111,7 @@ function Waiting({ approval }: { approval: ApprovalCard }) {
           {...props}
         />
       )}
-      chip={<Chip tone="amber">‖ Waiting</Chip>}
+      chip={<State is="WAITING" />}
       name={printable(sentenceText(approval.sentence))}
       // What it is about comes first: a phone cuts the rest.
       note={printable(
@@ -136,7 +137,7 @@ function Unanswered({ of: { policyId, expired, withdrawn, lastExpiredAt } }: { o
           {...props}
         />
       )}
-      chip={<Chip>– Unanswered</Chip>}
+      chip={<State is="UNANSWERED" />}
       name={printable(policyId ?? 'Requests without a policy')}
       note={`nobody answered ${counted(expired, 'request')}${withdrawn > 0 ? `, ${number(withdrawn)} of them withdrawn` : ''}`}
       aside={<Time at={lastExpiredAt} />}
@@ -151,7 +152,7 @@ function CameBack({ issue }: { issue: IssueSummary }) {
       link={(props) => (
         <Link to="/w/$workspace/$environment/issues/$issueId" params={{ ...params, issueId: issue.id }} {...props} />
       )}
-      chip={<Chip tone="red">↩ Came back</Chip>}
+      chip={<State is="CAME_BACK" />}
       name={issue.title}
       note={`${number(issue.occurrences)}×`}
       aside={<Time at={issue.lastRegressionAt ?? issue.lastSeenAt} />}
@@ -159,15 +160,15 @@ function CameBack({ issue }: { issue: IssueSummary }) {
   )
 }
 
-function RunRow({ run, word, note }: { run: OperatorRun; word: string; note: string }) {
+function RunRow({ run, is, note }: { run: OperatorRun; is: StateName; note: string }) {
   const params = route.useParams()
   return (
     <Row
       link={(props) => (
         <Link to="/w/$workspace/$environment/runs/$runId" params={{ ...params, runId: run.runId }} {...props} />
       )}
-      chip={<Chip tone="amber">{word}</Chip>}
-      name={run.title ?? run.runId}
+      chip={<State is={is} />}
+      name={runName(run)}
       note={`${run.agent.name} · ${note}`}
       aside={<Time at={run.startedAt} />}
     />
@@ -199,7 +200,7 @@ export function LostRequests() {
         <Row
           key={key.id}
           link={(props) => <Link to="/w/$workspace/$environment/settings/api-keys" params={params} {...props} />}
-          chip={<Chip tone="red">{counted(key.lostRequests, 'request')}</Chip>}
+          chip={<State is="LOST">{counted(key.lostRequests, 'request')}</State>}
           name={key.name}
           note={printable(key.lastLostReason ?? '')}
           aside={key.lastLostAt && <Time at={key.lastLostAt} />}

@@ -1,3 +1,4 @@
+import { runName } from '../../web/text/format.ts'
 import { getRouteApi, Link, useNavigate } from '@tanstack/react-router'
 import { UrgentAlerts } from '../../messages/alert-state.tsx'
 import { GetStartedLink } from '../../web/ui/button.tsx'
@@ -77,7 +78,7 @@ function NewestRuns() {
           link={(props) => (
             <Link to="/w/$workspace/$environment/runs/$runId" params={{ ...params, runId: run.runId }} {...props} />
           )}
-          name={run.title ?? run.runId}
+          name={runName(run)}
           note={run.agent.name}
           aside={
             <>

@@ -10,7 +10,7 @@ import {
   type ToldCommand,
   type ToldEdit,
 } from '@tacho/contract/runs/call-text.ts'
-import { Chip } from '../../web/ui/chip.tsx'
+import { State } from '../../web/ui/state.tsx'
 import { duration, counted } from '../../web/text/format.ts'
 import { LongText } from '../../web/text/long-text.tsx'
 import { Decided, FailureDetails, Folded, PayloadPart } from './event-details.tsx'
@@ -27,9 +27,9 @@ export function ToolCall({ label, payload, isFolded }: { label: string; payload:
   const end = unusualEnd('TOOL_CALL', payload)
   const title = textAt(payload, 'toolName') ?? label
   const aside = failed ? (
-    <Chip tone="red">✕ {end ?? 'failed'}</Chip>
+    <State is="FAILED">{end}</State>
   ) : end !== null ? (
-    <Chip tone={callOutcome(payload) === 'did_not_report' ? 'amber' : 'plain'}>{end}</Chip>
+    <State is={callOutcome(payload) === 'did_not_report' ? 'DID_NOT_REPORT' : 'CANCELLED'}>{end}</State>
   ) : (
     latency !== null && <span className="tabular text-xs text-soft">{duration(latency)}</span>
   )
@@ -72,11 +72,7 @@ export function AskedInVain({ payload }: { payload: Json }) {
     <section key={index} className="rounded-lg border border-line px-3 py-2 text-sm">
       <p className="flex flex-wrap items-center gap-2">
         asked for <code className="font-mono">{call.name}</code>
-        {call.problem !== null && (
-          <Chip tone="red">
-            <span aria-hidden>✕</span> {reasonText(call.problem)}
-          </Chip>
-        )}
+        {call.problem !== null && <State is="NEVER_RAN">{reasonText(call.problem)}</State>}
       </p>
       <Received text={call.arguments} />
     </section>

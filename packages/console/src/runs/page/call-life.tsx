@@ -1,4 +1,6 @@
 /** The life of a call in its run, with links from each state to its step: both ways between a model call and what it asked for. */
+import type { StateName } from '../../web/text/states.ts'
+import { StateText } from '../../web/ui/state.tsx'
 import { askedCalls, CALL_EVENTS, callLife, outcomeText, type CallState } from '@tacho/contract/runs/call-life.ts'
 import type { OperatorEvent } from '@tacho/contract/runs/operator-run.ts'
 import { isObject, textAt, type Json } from '@tacho/contract/record/payload-reader.ts'
@@ -71,8 +73,14 @@ function CallId({ id }: { id: string }) {
   )
 }
 
-const RED: ReadonlySet<CallState> = new Set(['blocked', 'failed', 'never_ran'])
-const AMBER: ReadonlySet<CallState> = new Set(['held', 'withdrawn', 'did_not_report'])
+const STATE_OF: Partial<Record<CallState, StateName>> = {
+  blocked: 'BLOCKED',
+  failed: 'FAILED',
+  never_ran: 'NEVER_RAN',
+  held: 'WAITING',
+  withdrawn: 'WITHDRAWN',
+  did_not_report: 'DID_NOT_REPORT',
+}
 
 function Life({ environmentId, runId, event, toolCallId }: Props & { toolCallId: string }) {
   const cache = useQueryClient()
@@ -88,11 +96,7 @@ function Life({ environmentId, runId, event, toolCallId }: Props & { toolCallId:
             +{duration(Math.max(0, Date.parse(timestamp) - start))}
           </span>
           <span className="flex min-w-0 flex-wrap items-center gap-x-3">
-            <span
-              className={RED.has(state) ? 'font-medium text-red' : AMBER.has(state) ? 'font-medium text-amber' : ''}
-            >
-              {wordOf(state, payload)}
-            </span>
+            <StateOrWord is={STATE_OF[state]}>{wordOf(state, payload)}</StateOrWord>
             {eventId === event.eventId ? (
               <span className="text-soft">this step</span>
             ) : (
@@ -113,6 +117,10 @@ function Life({ environmentId, runId, event, toolCallId }: Props & { toolCallId:
       ))}
     </ol>
   )
+}
+
+function StateOrWord({ is, children }: { is: StateName | undefined; children: string }) {
+  return is === undefined ? <span>{children}</span> : <StateText is={is}>{children}</StateText>
 }
 
 function Held({ payload }: { payload: Json }) {

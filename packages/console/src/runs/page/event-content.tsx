@@ -1,7 +1,8 @@
 /** What an event says, by the conventions of its type. */
+import { ActionChip } from '../../policies/action-chip.tsx'
 import type { OperatorEvent } from '@tacho/contract/runs/operator-run.ts'
 import type { RunStatus } from '@tacho/contract/runs/run.ts'
-import { Chip, type Tone } from '../../web/ui/chip.tsx'
+import { Chip } from '../../web/ui/chip.tsx'
 import { compact, counted, duration, money } from '../../web/text/format.ts'
 import { LongText, SentImages } from '../../web/text/long-text.tsx'
 import { MessageText } from '../../web/text/message-text.tsx'
@@ -287,15 +288,11 @@ function AskedCall({ payload }: { payload: Json }) {
   return <p className="mt-1 truncate font-mono text-xs text-soft">{callInShort({ input }, NOTE_CHARS)}</p>
 }
 
-const ACTION_TONES = new Map<string, Tone>([
-  ['ALLOW', 'green'],
-  ['WARN', 'amber'],
-  ['REQUIRE_APPROVAL', 'amber'],
-  ['BLOCK', 'red'],
-])
+const ACTIONS = ['ALLOW', 'WARN', 'REQUIRE_APPROVAL', 'BLOCK'] as const
 
 function PolicyDecision({ label, payload }: { label: string; payload: Json }) {
   const action = textAt(payload, 'action')
+  const known = ACTIONS.find((one) => one === action)
   const reason = decisionReason(payload)
   const approvalId = textAt(payload, 'approvalId')
   const policies = Array.isArray(payload['policyIds'])
@@ -304,7 +301,7 @@ function PolicyDecision({ label, payload }: { label: string; payload: Json }) {
   return (
     <>
       <p className="flex flex-wrap items-center gap-2 text-sm">
-        {action !== null && <Chip tone={ACTION_TONES.get(action) ?? 'plain'}>{action}</Chip>}
+        {known !== undefined ? <ActionChip action={known} /> : action !== null && <Chip>{action}</Chip>}
         <code className="font-mono">{textAt(payload, 'toolName') ?? label}</code>
         {policies.length > 0 && <span className="text-soft">by {policies.join(', ')}</span>}
         {reason !== '' && <span className="w-full [overflow-wrap:anywhere]">{reason}</span>}

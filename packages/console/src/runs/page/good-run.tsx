@@ -4,7 +4,7 @@ import { useMutation, useQueryClient } from '@tanstack/react-query'
 import { getRouteApi, Link, useNavigate } from '@tanstack/react-router'
 import { api, operator } from '../../web/api.ts'
 import { environmentsQuery } from '../../web/queries.ts'
-import { percent } from '../../web/text/format.ts'
+import { percent, runName } from '../../web/text/format.ts'
 import { ShownText } from '../../web/text/shown-text.tsx'
 import { Button } from '../../web/ui/button.tsx'
 import { useKeys } from '../../web/ui/keys.ts'
@@ -149,7 +149,7 @@ function Candidates({ runId, candidates, onClose }: CandidatesProps) {
                 className="line-clamp-2 font-medium after:absolute after:inset-0"
               >
                 <bdi>
-                  <ShownText text={run.title ?? run.runId} />
+                  <ShownText text={runName(run)} />
                 </bdi>
               </Link>
               <span className="text-soft">

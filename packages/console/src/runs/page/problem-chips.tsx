@@ -1,5 +1,6 @@
 import { getRouteApi, Link } from '@tanstack/react-router'
 import { useMemo, useState } from 'react'
+import { STATES } from '../../web/text/states.ts'
 import { TONES } from '../../web/ui/chip.tsx'
 import { counted, number } from '../../web/text/format.ts'
 import { useIssuesOfRun, type Problem } from './problems.ts'
@@ -32,7 +33,7 @@ export function ProblemChips({ environmentId, runId, problems, selected, onSelec
       // On a phone one line that scrolls: the steps need the room.
       className="mt-2 flex items-center gap-1.5 max-sm:overflow-x-auto max-sm:p-0.5 sm:flex-wrap"
     >
-      {shown.map(({ tone, text, why, eventId, all, isAlone }) => {
+      {shown.map(({ is, text, why, eventId, all, isAlone }) => {
         const at = all.findIndex((one) => one.eventId === selected?.eventId)
         return (
           <button
@@ -42,9 +43,9 @@ export function ProblemChips({ environmentId, runId, problems, selected, onSelec
             title={why === '' ? undefined : why}
             // Again: the next of them.
             onClick={() => onSelect(all[(at + 1) % all.length]?.eventId ?? eventId)}
-            className={`h-6 max-w-72 shrink-0 truncate rounded-full px-2.5 text-xs font-medium hover:brightness-95 aria-pressed:outline-2 ${TONES[tone]}`}
+            className={`h-6 max-w-72 shrink-0 truncate rounded-full px-2.5 text-xs font-medium hover:brightness-95 aria-pressed:outline-2 ${TONES[STATES[is][0]]}`}
           >
-            <span aria-hidden>{tone === 'red' ? '✕ ' : '! '}</span>
+            <span aria-hidden>{STATES[is][1]} </span>
             <bdi>{text}</bdi>
             {!isAlone && why !== '' && (
               <span className="font-normal">

@@ -1,4 +1,5 @@
 import { useMemo } from 'react'
+import { StateText } from '../../web/ui/state.tsx'
 import { ShownText } from '../../web/text/shown-text.tsx'
 import { useNote, type NotesOf } from './notes.ts'
 import type { Problem, Told } from './problems.ts'
@@ -12,20 +13,17 @@ export function useProblemMarks(problems: readonly Problem[]): ReadonlyMap<strin
 /** In the row of a step: what went wrong, and why if there is room. */
 export function ProblemMark({ problem }: { problem: Omit<Told, 'text'> | undefined }) {
   if (problem === undefined) return null
-  const { tone, word, why } = problem
-  const isRed = tone === 'red'
+  const { is, word, why } = problem
   return (
-    <span
-      title={why === '' ? undefined : why}
-      className={`max-w-[60%] min-w-16 shrink-4 truncate text-xs font-medium ${isRed ? 'text-red' : 'text-amber'}`}
-    >
-      <span aria-hidden>{isRed ? '✕ ' : '! '}</span>
-      {word}
-      {why !== '' && (
-        <span className="font-normal">
-          : <bdi>{why}</bdi>
-        </span>
-      )}
+    <span title={why === '' ? undefined : why} className="max-w-[60%] min-w-16 shrink-4 truncate text-xs">
+      <StateText is={is}>
+        {word}
+        {why !== '' && (
+          <span className="font-normal">
+            : <bdi>{why}</bdi>
+          </span>
+        )}
+      </StateText>
     </span>
   )
 }

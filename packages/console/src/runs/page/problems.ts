@@ -6,17 +6,21 @@ import type { OperatorRun, RunFailure, RunProblem } from '@tacho/contract/runs/o
 import type { ApprovalStatus } from '@tacho/contract/approvals/approval.ts'
 import type { OperatorApproval } from '@tacho/contract/approvals/operator-approval.ts'
 import type { ToldProblem } from '@tacho/contract/runs/problem.ts'
+import { STATES, type StateName } from '../../web/text/states.ts'
 import type { Step } from '../queries.ts'
 
 /** How a problem is shown. */
 export interface Told {
-  tone: 'red' | 'amber'
+  is: StateName
   text: string
   /** In the row of its step. */
   word: string
   /** The first line of the error, or the policy and its reason; empty if the row already says it. */
   why: string
 }
+
+/** It went wrong, and does not only wait. */
+export const isRed = ({ is }: Pick<Told, 'is'>): boolean => STATES[is][0] === 'red'
 
 export interface Problem extends Told {
   eventId: string
@@ -110,7 +114,7 @@ const DECIDED: Record<ApprovalStatus, string> = {
 }
 
 const neverEndedBy = (label: string): Told => ({
-  tone: 'red',
+  is: 'FAILED',
   word: 'never ended',
   why: '',
   text: `${label} started, never ended`,
@@ -122,16 +126,16 @@ export function tellProblem(
   { kind, name, why, outcome }: ToldProblem,
   approval?: Pick<OperatorApproval, 'status' | 'decidedBy' | 'decisionReason'>,
 ): Told {
-  if (kind === 'blocked') return { tone: 'red', word: 'blocked', why, text: `${name} blocked` }
+  if (kind === 'blocked') return { is: 'BLOCKED', word: 'blocked', why, text: `${name} blocked` }
   if (kind === 'approval') {
     const word = approval === undefined ? 'needed approval' : DECIDED[approval.status]
     const by = approval?.decidedBy ? ` by ${approval.decidedBy.name}` : ''
-    const tone = approval?.status === 'REJECTED' || approval?.status === 'EXPIRED' ? 'red' : 'amber'
-    return { tone, word: `${word}${by}`, why: approval?.decisionReason ?? why, text: `${name} ${word}` }
+    const is = approval?.status ?? 'REQUIRE_APPROVAL'
+    return { is, word: `${word}${by}`, why: approval?.decisionReason ?? why, text: `${name} ${word}` }
   }
-  if (outcome === 'never_ran') return { tone: 'red', word: 'never ran', why, text: `${name} never ran` }
-  if (eventType === 'ERROR') return { tone: 'red', word: 'error', why, text: name }
-  return { tone: 'red', word: 'failed', why, text: eventType === 'SESSION_OUTCOME' ? 'run failed' : `${name} failed` }
+  if (outcome === 'never_ran') return { is: 'NEVER_RAN', word: 'never ran', why, text: `${name} never ran` }
+  if (eventType === 'ERROR') return { is: 'FAILED', word: 'error', why, text: name }
+  return { is: 'FAILED', word: 'failed', why, text: eventType === 'SESSION_OUTCOME' ? 'run failed' : `${name} failed` }
 }
 
 /** The step that failed first hand: an outcome repeats the error of a tool. Null: not known yet. */

@@ -1,6 +1,6 @@
 import { useEffect, useMemo, useRef, useState, type KeyboardEvent, type PointerEvent } from 'react'
 import { duration, number } from '../../web/text/format.ts'
-import type { Problem } from './problems.ts'
+import { isRed, type Problem } from './problems.ts'
 import type { Step } from '../queries.ts'
 
 interface Props {
@@ -124,21 +124,21 @@ export function Scrubber({ steps, whole, problems, selected, zoom, onSelect, onZ
 function ticksOf(problems: readonly Problem[], start: number, span: number) {
   const placed = problems
     .toSorted(byTone)
-    .map(({ time, tone }) => [Math.round(((time - start) / span) * BUCKETS * 4) / 4, tone] as const)
+    .map((problem) => [Math.round(((problem.time - start) / span) * BUCKETS * 4) / 4, isRed(problem)] as const)
   // Red last: where two problems share a place, the worse one shows.
-  return [...new Map(placed)].map(([x, tone]) => (
+  return [...new Map(placed)].map(([x, red]) => (
     <rect
       key={x}
       x={Math.min(x, BUCKETS - 1)}
       y={0}
       width={0.8}
       height={HEIGHT}
-      className={tone === 'red' ? 'fill-red' : 'fill-amber'}
+      className={red ? 'fill-red' : 'fill-amber'}
     />
   ))
 }
 
-const byTone = (one: Problem, other: Problem) => Number(one.tone === 'red') - Number(other.tone === 'red')
+const byTone = (one: Problem, other: Problem) => Number(isRed(one)) - Number(isRed(other))
 
 /** One shape, however long the run is. */
 function densityPath(steps: readonly Step[], start: number, span: number): string {

@@ -6,7 +6,7 @@ import { Marked } from '../../web/text/shown-text.tsx'
 import { EventType, lookOf } from '../event-type.tsx'
 import type { NotesOf } from './notes.ts'
 import { ProblemMark, RowNote, useProblemMarks } from './problem-mark.tsx'
-import type { Problem } from './problems.ts'
+import { isRed, type Problem } from './problems.ts'
 import type { Step } from '../queries.ts'
 import { StepList, type StepListProps } from './step-list.tsx'
 import { isFoldable, type Branch, type Row } from './tree.ts'
@@ -94,7 +94,7 @@ export function TimelineView({ rows, onTurn, bars, start, range, problems, ofRun
               from={bar.from}
               to={isClosed ? Math.max(bar.to, branch.to) : bar.to}
               range={range}
-              fill={problem?.tone === 'red' ? 'bg-red' : lookOf(step.eventType).fill}
+              fill={problem && isRed(problem) ? 'bg-red' : lookOf(step.eventType).fill}
             />
           </span>
         </div>
@@ -191,7 +191,7 @@ function Folded({
 }) {
   const stepNote =
     times > 1
-      ? `×${number(times)}${problem ? `, same ${problem.tone === 'red' ? 'error' : 'reason'}` : ''}`
+      ? `×${number(times)}${problem ? `, same ${isRed(problem) ? 'error' : 'reason'}` : ''}`
       : `${counted(below, 'step')}, ${duration(to - from)}`
   return (
     <span className="tabular text-soft">

@@ -9,7 +9,10 @@ import { RunStatusChip, statusWord } from '../run-status.tsx'
 import { RunsTabs } from '../../web/ui/tabs.tsx'
 import type { JudgeAddress } from '../address.ts'
 import { TranscriptView } from '../page/transcript-view.tsx'
-import { filterOf } from '../list/views.ts'
+import type { RunView } from '@tacho/contract/runs/run-view.ts'
+import { ViewMenu } from '../list/view-menu.tsx'
+import { filterOf, isQueue, toSearch, toView } from '../list/views.ts'
+import { StateText } from '../../web/ui/state.tsx'
 import { Button } from '../../web/ui/button.tsx'
 import { changed, Choice, TextFilter } from '../../web/ui/filters.tsx'
 import { useKeys } from '../../web/ui/keys.ts'
@@ -218,7 +221,37 @@ function QueueFilters({ environmentId, name, search, set, onJudges }: FiltersPro
         onChange={(range) => set({ ...NO_RANGE, ...range })}
       />
       <Button onClick={onJudges}>Compare judges</Button>
+      <Queues name={name} search={search} />
     </div>
+  )
+}
+
+/** Who is to judge which runs: a queue is a saved view of runs without a judgement by the person who opens it. */
+function Queues({ name, search }: { name: string; search: JudgeAddress }) {
+  const { place } = route.useRouteContext()
+  const navigate = useNavigate()
+  const { name: _, by: __, ...filter } = search
+  const { query, lastHours } = toView(filter)
+  const open = (view: RunView) => {
+    const { columns: _, ...runSearch } = toSearch(view, Date.now())
+    const judged = view.query.unjudged
+    void navigate({ to: '.', search: { ...runSearch, ...(judged !== undefined && { name: judged }) } })
+  }
+  return (
+    <ViewMenu
+      place={place}
+      kind={{
+        label: 'Queues',
+        noun: 'queue',
+        save: 'Give these runs to a person',
+        empty: 'No queue yet. Choose runs with the filters, and say who is to judge them.',
+        hint: 'What is judged, and by whom. Everyone here sees the queue; each person judges it on their own.',
+        name: `${name}: `,
+        has: isQueue,
+      }}
+      view={{ query: { ...query, unjudged: name }, ...(lastHours !== undefined && { lastHours }) }}
+      onOpen={open}
+    />
   )
 }
 
@@ -312,10 +345,7 @@ function JudgeBar(props: BarProps) {
         onClick={() => onJudge('yes')}
         aria-keyshortcuts="1"
       >
-        <span className="text-green" aria-hidden>
-          ✓
-        </span>
-        Good <Key of="1" />
+        <StateText is="GOOD" /> <Key of="1" />
       </Button>
       <Button
         className="h-10 flex-1 sm:h-8 sm:flex-none"
@@ -323,10 +353,7 @@ function JudgeBar(props: BarProps) {
         onClick={() => onJudge('no')}
         aria-keyshortcuts="0"
       >
-        <span className="text-red" aria-hidden>
-          ✕
-        </span>
-        Bad <Key of="0" />
+        <StateText is="BAD" /> <Key of="0" />
       </Button>
       <input
         id={id}

@@ -5,7 +5,8 @@ import { useQuery } from '@tanstack/react-query'
 import { useState } from 'react'
 import { type Place, meQuery } from '../../web/queries.ts'
 import { Button } from '../../web/ui/button.tsx'
-import { Chip, type Tone } from '../../web/ui/chip.tsx'
+import { Chip } from '../../web/ui/chip.tsx'
+import { State } from '../../web/ui/state.tsx'
 import { Refused, Skeleton, Trouble } from '../../web/ui/states.tsx'
 import { Time } from '../../web/text/times.tsx'
 import { authorName, scoresQuery, useJudging } from './queries.ts'
@@ -46,13 +47,22 @@ export function RunScores({ place, run, onStep }: Props) {
 /** Yes and no have a sign and a colour; a number or a word says itself. */
 export function ScoreChip({ score }: { score: OperatorRun['scores'][number] }) {
   const { name, kind, mean, count } = score
-  const tone: Tone = kind !== 'BOOLEAN' || mean === null ? 'plain' : mean >= 0.5 ? 'green' : 'red'
   const title = count === 1 ? name : `${name}: ${count} scores`
+  const text = (
+    <>
+      <bdi>{name}</bdi> <bdi>{runScoreText(score)}</bdi>
+    </>
+  )
+  if (kind === 'BOOLEAN' && mean !== null) {
+    return (
+      <State is={mean >= 0.5 ? 'GOOD' : 'BAD'} note={title}>
+        {text}
+      </State>
+    )
+  }
   return (
     <span title={title} className="inline-flex max-w-full">
-      <Chip tone={tone}>
-        <bdi>{name}</bdi> <bdi>{runScoreText(score)}</bdi>
-      </Chip>
+      <Chip>{text}</Chip>
     </span>
   )
 }

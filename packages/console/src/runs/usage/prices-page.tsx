@@ -1,5 +1,5 @@
 /** What models cost where clients do not say it: the prices of the workspace, and the models that have none. */
-import { DamagedChip } from '../../web/ui/chip.tsx'
+import { DamagedChip } from '../../web/ui/state.tsx'
 import { keepPreviousData, useQuery, useQueryClient, useMutation } from '@tanstack/react-query'
 import { getRouteApi } from '@tanstack/react-router'
 import { useState } from 'react'

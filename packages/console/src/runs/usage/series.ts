@@ -2,6 +2,7 @@
 import { costMark, weakestMark, type CostMark } from '@tacho/contract/runs/run-text.ts'
 import type { UsagePoint } from '@tacho/contract/runs/usage.ts'
 import { costsOf, wholeCost } from '../../web/text/costs.ts'
+import { stateWord } from '../../web/text/states.ts'
 import { OUTCOME_COLOURS, outcomesOf, STACKED, SERIES_COLOURS, type Series } from '../../web/ui/chart-series.ts'
 import { stepAt } from '../../web/address.ts'
 import type { MEASURES } from '../address.ts'
@@ -32,7 +33,6 @@ const MEASURED: Record<Exclude<Measure, 'outcomes'>, (point: UsagePoint) => numb
   llm: ({ llmLatency }) => llmLatency?.p95Ms ?? null,
   tool: ({ toolLatency }) => toolLatency?.p95Ms ?? null,
 }
-const OUTCOME_WORDS = { RUNNING: 'Running', COMPLETED: 'Completed', FAILED: 'Failed', CANCELLED: 'Cancelled' } as const
 
 /** Percentiles of steps, or of agents, do not add up. */
 export const areLines = (show: Measure): boolean => show === 'llm' || show === 'tool'
@@ -76,7 +76,7 @@ export function seriesOf(
   }
   if (show === 'outcomes') {
     return STACKED.map((status) => ({
-      name: OUTCOME_WORDS[status],
+      name: stateWord(status),
       colour: OUTCOME_COLOURS[status],
       values: added(points, (point) => outcomesOf([point])[status]),
     }))

@@ -54,6 +54,8 @@ const MEASURE_WORDS = [
 ] as const
 /** Of a tool. */
 const CALL_WORDS: Partial<Record<Measure, string>> = { steps: 'Calls', failed: 'Failed calls' }
+const wordOf = (show: Measure, by: Group): string =>
+  (by === 'tool' ? CALL_WORDS[show] : undefined) ?? MEASURE_WORDS.find(([one]) => one === show)?.[1] ?? show
 const GROUP_WORDS = [
   ['agent', 'by agent'],
   ['model', 'by model'],
@@ -161,7 +163,7 @@ export function UsagePage() {
     download(`usage-${place.environment.name}.csv`, 'text/csv', csv(rows))
   }
   const words = MEASURE_WORDS.filter(([one]) => measures.includes(one))
-  const options = by === 'tool' ? words.map(([one, word]) => [one, CALL_WORDS[one] ?? word] as const) : words
+  const options = words.map(([one]) => [one, wordOf(one, by)] as const)
   return (
     <div className="mx-auto w-full max-w-7xl px-3 pb-10 sm:px-5">
       <div className="flex flex-wrap items-center justify-between gap-3 pt-5 pb-3">
@@ -195,6 +197,7 @@ export function UsagePage() {
             <Nothing>None of it was recorded in this period.</Nothing>
           ) : (
             <Plot
+              unit={wordOf(show, by)}
               label={`${show} ${isOfRuns(by) ? 'of all runs' : `by ${by}`} over time; the table below has the sums`}
               times={times}
               stepSeconds={window.stepMs / 1_000}

@@ -7,7 +7,6 @@ import { keepPreviousData, useQuery } from '@tanstack/react-query'
 import { getRouteApi, useNavigate } from '@tanstack/react-router'
 import { useEffect, useId, useState, type KeyboardEvent } from 'react'
 import { api } from '../api.ts'
-import { stateWord } from '../../issues/issue-state.tsx'
 import { meQuery } from '../queries.ts'
 import { policiesQuery, promptsQuery } from '../../policies/queries.ts'
 import { Dialog } from '../ui/overlay.tsx'
@@ -199,7 +198,8 @@ function useIssuesOf(text: string): Choice[] {
     .map(({ id, title, state }) => ({
       id,
       name: title,
-      note: `${stateWord(state)} issue`,
+      // Not from the table of states: every page loads this script.
+      note: `${state.charAt(0)}${state.slice(1).toLowerCase()} issue`,
       open: () =>
         void navigate({ to: '/w/$workspace/$environment/issues/$issueId', params: { ...params, issueId: id } }),
     }))

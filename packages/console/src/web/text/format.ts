@@ -3,12 +3,13 @@ import { duration, number } from '@tacho/contract/engine/format.ts'
 
 export { compact, duration, money, number, percent, relative } from '@tacho/contract/engine/format.ts'
 
-const EXACT = new Intl.DateTimeFormat(undefined, { dateStyle: 'medium', timeStyle: 'long' })
+/** `Nov 3, 2026, 14:00:05 UTC` */
+const EXACT = new Intl.DateTimeFormat(undefined, { dateStyle: 'medium', timeStyle: 'long', hourCycle: 'h23' })
 const CLOCK = new Intl.DateTimeFormat(undefined, {
   hour: '2-digit',
   minute: '2-digit',
   second: '2-digit',
-  hour12: false,
+  hourCycle: 'h23',
 })
 /** `14:00`, also where the reader's language has half days. */
 const HOUR_OF_DAY = new Intl.DateTimeFormat(undefined, { hour: '2-digit', minute: '2-digit', hourCycle: 'h23' })
@@ -38,24 +39,30 @@ const MINUTE_OF_DAY = new Intl.DateTimeFormat(undefined, {
   minute: '2-digit',
   hourCycle: 'h23',
 })
+const MONTH_OF_YEAR = new Intl.DateTimeFormat(undefined, { month: 'short' })
 const DAY_OF_YEAR = new Intl.DateTimeFormat(undefined, { month: 'short', day: 'numeric' })
 
 export const exact = (time: number): string => EXACT.format(time)
 export const clock = (time: number): string => CLOCK.format(time)
 export const hourOfDay = (time: number): string => HOUR_OF_DAY.format(time)
 export const minuteOfDay = (time: number): string => MINUTE_OF_DAY.format(time)
+export const monthOfYear = (time: Date): string => MONTH_OF_YEAR.format(time)
 export const dayOfYear = (time: number): string => DAY_OF_YEAR.format(time)
 export const counted = (count: number, noun: string): string => `${number(count)} ${noun}${count === 1 ? '' : 's'}`
 
 /** A line of Markdown without its marks, for lists: the words of links, emphasis and code. */
 export function plainText(line: string): string {
   return line
-    .replace(/^#{1,6}\s+/, '')
+    .replace(/^(#{1,6}|[-*+>]|\d{1,3}[.)])\s+/, '')
     .replaceAll(/!?\[([^\][]{1,500})\]\([^()\s]{1,2000}\)/g, '$1')
     .replaceAll(/`([^`]{1,500})`/g, '$1')
     .replaceAll(/(\*\*|__)(?=\S)([^*_]{1,500})(?<=\S)\1/g, '$2')
     .replaceAll(/(?<![\w*])\*(?=\S)([^*]{1,500})(?<=\S)\*(?![\w*])/g, '$1')
 }
+
+/** What a run was asked, in a list; without a question, its id. */
+export const runName = ({ title, runId }: { title: string | null; runId: string }): string =>
+  title === null ? runId : plainText(title)
 
 /** Browser and system, as people name them; what is unknown is shown as it was sent. */
 export function programOf(userAgent: string | null): string {

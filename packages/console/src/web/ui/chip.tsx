@@ -13,16 +13,7 @@ export const TONES = {
 } as const
 export type Tone = keyof typeof TONES
 
-/** For what changed on the disk since it was written. */
-export function DamagedChip({ note }: { note: string }) {
-  return (
-    <span title={note}>
-      <Chip tone="red">Damaged</Chip>
-    </span>
-  )
-}
-
-/** A short word with a meaning. Colour never stands alone: the word says it too. */
+/** A short word. Those of states are drawn by `State`: colour never stands alone. */
 export function Chip({ tone = 'plain', children }: { tone?: Tone; children: ReactNode }) {
   return (
     <span

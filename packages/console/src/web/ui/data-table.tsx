@@ -46,7 +46,7 @@ export function DataTable<Item>({ label, columns, items, keyOf, current }: DataT
             >
               {columns.map((column) => (
                 <td key={column.head} className={`px-2 py-1.5 ${cellLook(column)}`}>
-                  {column.cell(item)}
+                  <Filled>{column.cell(item)}</Filled>
                 </td>
               ))}
             </tr>
@@ -54,6 +54,16 @@ export function DataTable<Item>({ label, columns, items, keyOf, current }: DataT
         </tbody>
       </table>
     </div>
+  )
+}
+
+/** A cell without a value says so: an empty one could be a fault. A column of acts gives `false`. */
+function Filled({ children }: { children: ReactNode }) {
+  if (children !== null && children !== undefined && children !== '') return children
+  return (
+    <span title="Not recorded" className="text-soft">
+      –
+    </span>
   )
 }
 

@@ -3,7 +3,7 @@ import { useEffect, useRef, useState, type ReactNode } from 'react'
 import { weakestMark, type CostMark } from '@tacho/contract/runs/run-text.ts'
 import uPlot from 'uplot'
 import 'uplot/dist/uPlot.min.css'
-import { exact } from '../text/format.ts'
+import { exact, monthOfYear } from '../text/format.ts'
 import type { Series, SeriesColour } from './chart-series.ts'
 
 const SWATCHES: Record<SeriesColour, string> = {
@@ -28,6 +28,8 @@ export interface Before {
 
 interface Props {
   label: string
+  /** What the axis of values counts, such as `Cost`. */
+  unit: string
   /** Unix seconds, ascending, one step after the other. */
   times: readonly number[]
   stepSeconds: number
@@ -46,6 +48,9 @@ interface Props {
 }
 
 const HEIGHT = 280
+const DAY_SECONDS = 86_400
+/** As all other dates are written. */
+const MONTHS = Array.from({ length: 12 }, (_, month) => monthOfYear(new Date(2026, month, 15)))
 const LABEL_PX = 12
 
 export function Plot(props: Props) {
@@ -92,7 +97,8 @@ export function Plot(props: Props) {
           x: { range: (_, from, to) => [from - stepSeconds / 2, to + stepSeconds / 2] },
           y: { range: (_, _from, to) => [0, to > 0 ? to * 1.1 : 1] },
         },
-        fmtDate: (template) => uPlot.fmtDate(withoutHalfDays(template)),
+        fmtDate: (template) =>
+          uPlot.fmtDate(withoutHalfDays(template), { MMMM: MONTHS, MMM: MONTHS, WWWW: [], WWW: [] }),
         axes: [axis, { ...axis, size: 64, values: (_, ticks) => ticks.map(format) }],
         legend: { show: false },
         cursor: { drag: { x: true, y: false }, points: { show: areLines } },
@@ -136,6 +142,9 @@ export function Plot(props: Props) {
           {above((time) => placeOn(axisShown, time))}
         </div>
       )}
+      <p className="tabular text-xs text-soft">
+        {props.unit} per {stepSeconds < DAY_SECONDS ? 'hour' : 'day'}
+      </p>
       <div ref={host} className="plot" />
     </figure>
   )
@@ -266,11 +275,11 @@ function Legend({ times, series, areLines = false, format, before, at }: Props &
   )
 }
 
-/** A template of uPlot with 24 hours, the month before the day and dashes between them, as everywhere else. */
+/** A template of uPlot with 24 hours and dates such as `Nov 3, 2026`, as everywhere else. */
 function withoutHalfDays(template: string): string {
   return template
-    .replace('{M}/{D}/{YY}', '{YYYY}-{MM}-{DD}')
-    .replace('{M}/{D}', '{MM}-{DD}')
+    .replace('{M}/{D}/{YY}', '{MMM} {D}, {YYYY}')
+    .replace('{M}/{D}', '{MMM} {D}')
     .replace(/\{h\}((?::\{\w+\})*)\{aa\}/, (_, hourRest: string) => `{HH}${hourRest || ':00'}`)
 }
 

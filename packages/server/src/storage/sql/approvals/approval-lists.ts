@@ -136,7 +136,10 @@ async function countUnanswered(
   return { rows: rows.map(({ counted: _, ...row }) => row), capped }
 }
 
-type AskedRow = Pick<ApprovalRow, 'policyId' | 'status' | 'grantId' | 'createdAt' | 'decidedAt'>
+type AskedRow = Pick<
+  ApprovalRow,
+  'policyId' | 'status' | 'grantId' | 'createdAt' | 'decidedAt' | 'inputHash' | 'reason'
+>
 
 /** Of the newest `most` requests. */
 async function countAsked(
@@ -146,7 +149,7 @@ async function countAsked(
   { since, most, policies }: { since: number; most: number; policies: number },
 ): Promise<Pick<AskingPolicies, 'items' | 'capped'>> {
   const ofPolicy = policyId === null ? '' : ' AND policy_key = :policyKey'
-  const text = `SELECT ${selectList('policy_id status grant_id created_at decided_at')} FROM approvals
+  const text = `SELECT ${selectList('policy_id status grant_id created_at decided_at input_hash reason')} FROM approvals
     WHERE environment_id = :env AND created_at >= :since AND imported_at IS NULL${ofPolicy}
     ORDER BY created_at DESC, id DESC LIMIT :most`
   const policyKey = policyId === null ? null : textKey(policyId)
@@ -161,6 +164,8 @@ async function countAsked(
 }
 
 const QUICK_MS = 5_000
+/** In the reason that the clients give. */
+const UNEVALUATED = 'its condition could not be evaluated'
 
 function answersOf(asked: readonly AskedRow[]) {
   const byPeople = asked.filter(({ grantId, decidedAt }) => grantId === null && decidedAt !== null)
@@ -169,6 +174,7 @@ function answersOf(asked: readonly AskedRow[]) {
     .toSorted((a, b) => a - b)
   const at = (share: number) => times[Math.max(0, Math.ceil(share * times.length) - 1)] ?? null
   const approved = byPeople.filter(({ status }) => status === 'APPROVED')
+  const decisions = Map.groupBy(byPeople, ({ inputHash }) => inputHash)
   return {
     requests: asked.length,
     approved: approved.length,
@@ -176,6 +182,8 @@ function answersOf(asked: readonly AskedRow[]) {
     expired: asked.filter(({ status }) => status === 'EXPIRED').length,
     byGrant: asked.filter(({ grantId }) => grantId !== null).length,
     quick: approved.filter(({ createdAt, decidedAt }) => (decidedAt ?? 0) - createdAt <= QUICK_MS).length,
+    unevaluated: asked.filter(({ reason }) => reason?.includes(UNEVALUATED)).length,
+    contradictions: [...decisions.values()].filter((same) => new Set(same.map(({ status }) => status)).size > 1).length,
     answerP50: at(0.5),
     answerP95: at(0.95),
   }

@@ -268,6 +268,23 @@ export function approvalNotesSuite(open: OpenStorage) {
       assert.deepEqual([row.lastSeenAt, row.revision], [NOON + 9, one.revision])
     })
 
+    test('what a policy asked is counted with its answers, contradictions and conditions that could not be evaluated', async () => {
+      const env = await newEnvironment(storage())
+      const decided = async (verdict: 'APPROVED' | 'REJECTED', given: Partial<NewApprovalRow>) => {
+        const { id } = await ask(storage(), env, { ...asked, policyId: 'p', ...given })
+        await storage().decideApprovals(env, [id], decision({ status: verdict }), [])
+      }
+      const [same, other] = ['ab'.repeat(32), 'cd'.repeat(32)]
+      await decided('APPROVED', { inputHash: same })
+      await decided('REJECTED', { inputHash: same })
+      await decided('APPROVED', { inputHash: other })
+      await decided('APPROVED', { inputHash: other, reason: 'policy "P" (its condition could not be evaluated: why)' })
+      const bounds = { since: NOON, most: 100, policies: 10 }
+      const { items } = await storage().countAsked(env, 'p', bounds)
+      const [{ requests, approved, rejected, contradictions, unevaluated } = assert.fail()] = items
+      assert.deepEqual([requests, approved, rejected, contradictions, unevaluated], [4, 3, 1, 1, 1])
+    })
+
     test('requests that expired are counted by policy, within the newest ones', async () => {
       const env = await newEnvironment(storage())
       const made = (given: Partial<NewApprovalRow>) => ask(storage(), env, { ...asked, expiresAt: NOON + 1, ...given })

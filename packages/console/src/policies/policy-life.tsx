@@ -1,0 +1,195 @@
+/** The life of a policy in an environment: the one next step of a new one, then what it asked, how that was answered, and what it blocked. */
+import type { Policy } from '@tacho/contract/policies/policy.ts'
+import { getRouteApi, Link } from '@tanstack/react-router'
+import { useState, type ReactNode } from 'react'
+import { Trend } from '../issues/trend.tsx'
+import { useTrends } from '../issues/queries.ts'
+import type { Place } from '../web/queries.ts'
+import { counted, duration, number } from '../web/text/format.ts'
+import { Time } from '../web/text/times.tsx'
+import { Button } from '../web/ui/button.tsx'
+import { Nothing, Section } from '../web/ui/section.tsx'
+import { StateText } from '../web/ui/state.tsx'
+import { ActDialog } from './deployments/deploy-dialog.tsx'
+import { useInForce } from './deployments/queries.ts'
+import { useAnswers, useBlocked, useSimulation } from './queries.ts'
+import { SIMULATE_ID } from './simulate.tsx'
+
+const route = getRouteApi('/w/$workspace/$environment')
+
+interface Props {
+  place: Place
+  policy: Policy
+  simulationId: string | undefined
+  /** Shows the part with the simulation. */
+  onSimulate: () => void
+}
+
+export function PolicyLife(props: Props) {
+  const { place, policy } = props
+  const places = useInForce(place.workspace.id, { kind: 'policy', id: policy.policyId })
+  const deployment = places.find(({ environment }) => environment.id === place.environment.id)?.deployment
+  if (deployment === undefined) return null
+  return (
+    <div role="group" aria-label="Life of the policy" className="mt-3 rounded-lg bg-side px-3 py-2 text-sm">
+      {deployment === null && policy.archivedAt === null && <NextStep {...props} places={places} />}
+      <Answers environment={place.environment} policyId={policy.policyId} since={deployment?.deployedAt ?? null} />
+    </div>
+  )
+}
+
+/** Simulate, then deploy to one environment, then watch. */
+function NextStep({
+  place,
+  policy,
+  simulationId,
+  onSimulate,
+  places,
+}: Props & { places: ReturnType<typeof useInForce> }) {
+  const { data: simulation } = useSimulation(place.environment.id, simulationId ?? null)
+  const [isDeploying, setDeploying] = useState(false)
+  const result = simulation?.condition === policy.newest.condition ? simulation.result : null
+  const { environment } = place
+  const toSimulation = () => {
+    onSimulate()
+    // After the part is on screen.
+    setTimeout(() => document.getElementById(SIMULATE_ID)?.focus())
+  }
+  return (
+    <div className="flex flex-wrap items-center gap-x-3 gap-y-2">
+      <p className="min-w-0 flex-1 basis-64">
+        {result ? (
+          <>
+            <StateText is="DONE">Simulated</StateText>: it would have acted on {number(result.hits)} of{' '}
+            {counted(result.calls, 'call')}
+            {result.failures > 0 && `; ${number(result.failures)} could not be evaluated`}. Next: deploy it to{' '}
+            <bdi>{environment.name}</bdi> and watch.
+          </>
+        ) : (
+          <>
+            It acts nowhere in <bdi>{environment.name}</bdi> yet. Next: simulate it on recorded calls, then deploy it
+            here and watch.
+          </>
+        )}
+      </p>
+      {place.may('admin') && !result && (
+        <Button look="accent" onClick={toSimulation}>
+          Go to the simulation
+        </Button>
+      )}
+      {place.may('admin') && (
+        <Button look={result ? 'accent' : 'quiet'} onClick={() => setDeploying(true)}>
+          Deploy to {environment.name}…
+        </Button>
+      )}
+      {isDeploying && (
+        <ActDialog
+          workspaceId={place.workspace.id}
+          act={{ kind: 'deploy', environment, deployment: null }}
+          item={{ kind: 'policy', id: policy.policyId }}
+          name={policy.newest.name}
+          newestVersion={policy.newest.version}
+          places={places}
+          onClose={() => setDeploying(false)}
+        />
+      )}
+    </div>
+  )
+}
+
+interface AnswersProps {
+  environment: Place['environment']
+  policyId: string
+  /** In force since then; null: it is not. */
+  since: string | null
+}
+
+function Answers({ environment, policyId, since }: AnswersProps) {
+  const params = route.useParams()
+  const { data: asked } = useAnswers(environment.id, policyId)
+  const { data: blocked } = useBlocked(environment.id, policyId)
+  const blocks = (blocked ?? []).reduce((sum, { occurrences }) => sum + occurrences, 0)
+  const list = (status?: 'APPROVED' | 'REJECTED' | 'EXPIRED') =>
+    ({
+      to: '/w/$workspace/$environment/approvals',
+      params,
+      search: { show: 'history', ...(status && { status }), policy: policyId },
+      className: 'link underline',
+    }) as const
+  if (asked === undefined || blocked === undefined) return since !== null && <p className="h-5" />
+  if (asked === null && blocks === 0) {
+    return since === null ? null : (
+      <p>
+        In force in <bdi>{environment.name}</bdi> since <Time at={since} />. It has neither asked nor blocked anything
+        in 7 days: this page shows it as soon as it does.
+      </p>
+    )
+  }
+  return (
+    <ul className="flex flex-col gap-1">
+      {asked !== null && (
+        <li>
+          In 7 days it asked {counted(asked.requests, 'time')}:{' '}
+          <Link {...list('APPROVED')}>{number(asked.approved)} approved</Link>
+          {asked.byGrant > 0 && `, ${number(asked.byGrant)} by standing approvals`},{' '}
+          <Link {...list('REJECTED')}>{number(asked.rejected)} rejected</Link>,{' '}
+          <Link {...list('EXPIRED')}>{number(asked.expired)} expired undecided</Link>
+          {asked.answerP50 !== null && `; median wait ${duration(asked.answerP50)}`}.
+        </li>
+      )}
+      {asked !== null && asked.contradictions > 0 && (
+        <Care>
+          People contradict each other: {counted(asked.contradictions, 'input')} was approved in one request and
+          rejected in another.
+        </Care>
+      )}
+      {asked !== null && asked.unevaluated > 0 && (
+        <Care>{counted(asked.unevaluated, 'request')} only because the condition could not be evaluated.</Care>
+      )}
+      {blocks > 0 && (
+        <li>
+          {counted(blocks, 'blocked call')} in {counted(blocked.length, 'issue')}, below.
+        </li>
+      )}
+    </ul>
+  )
+}
+
+const Care = ({ children }: { children: ReactNode }) => (
+  <li>
+    <StateText is="WARN">{children}</StateText>
+  </li>
+)
+
+/** The issues of the calls that it blocked, also those of held calls that were rejected or nobody answered. */
+export function Blocked({ environmentId, policyId }: { environmentId: string; policyId: string }) {
+  const params = route.useParams()
+  const { data, error } = useBlocked(environmentId, policyId)
+  const trends = useTrends(environmentId, data ?? [])
+  return (
+    <Section title="What it blocked" error={error}>
+      {data?.length === 0 && <Nothing>No blocked call of it has been reported in this environment.</Nothing>}
+      <ul>
+        {data?.map(({ id, title, occurrences, lastSeenAt }) => (
+          <li
+            key={id}
+            className="relative flex items-center gap-3 border-b border-line py-1.5 text-sm last:border-0 hover:bg-hover"
+          >
+            <Link
+              to="/w/$workspace/$environment/issues/$issueId"
+              params={{ ...params, issueId: id }}
+              className="min-w-0 flex-1 truncate after:absolute after:inset-0"
+            >
+              <bdi title={title}>{title}</bdi>
+            </Link>
+            <Trend days={trends.data?.get(id)} className="h-5 w-16 max-sm:hidden" />
+            <span className="tabular">{counted(occurrences, 'time')}</span>
+            <span className="text-soft">
+              <Time at={lastSeenAt} />
+            </span>
+          </li>
+        ))}
+      </ul>
+    </Section>
+  )
+}
