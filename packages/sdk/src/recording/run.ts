@@ -308,10 +308,10 @@ export function createScope(core: Core, runOptions: RunOptions, handle?: RunHand
     maxChars: number,
   ): string | undefined {
     const value: unknown = (options as Readonly<Record<string, unknown>>)[name] ?? byDefault
-    const given = typeof value === 'string' ? value : byDefault
+    const givenText = typeof value === 'string' ? value : byDefault
     // As it is recorded: a stop of what the record names must hold for policies here.
-    const cut = given && wellFormed(cutText(given, maxChars))
-    if (given === value && cut?.length === given?.length) return cut
+    const cut = givenText && wellFormed(cutText(givenText, maxChars))
+    if (givenText === value && cut?.length === givenText?.length) return cut
     diagnostics.report('warning', 'text_cut', `${name} must be a text of at most ${maxChars} characters.`)
     return cut
   }
