@@ -321,7 +321,10 @@ onBoth('a stop goes before a grant, and rejects also what a grant may cover', as
   assert.equal(stopped.status, 201, stopped.text)
   for (const runId of [fields.runId, runOf()]) {
     const asked = await ask(house, { ...fields, runId })
-    assert.deepEqual([asked.status, asked.decisionReason], ['REJECTED', 'Stopped by first token. Reason: It pays twice'])
+    assert.deepEqual(
+      [asked.status, asked.decisionReason],
+      ['REJECTED', 'Stopped by first token. Reason: It pays twice'],
+    )
   }
   assert.equal((await grantOf(house, first.id)).uses, 0)
   await service.operator(`${base(house)}/stops/${stopped.body.id}/resume`, { body: {} })
