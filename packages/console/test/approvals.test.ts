@@ -298,7 +298,7 @@ describe('approvals', { skip: withoutChromium }, () => {
     const depends = pane(page).getByRole('region', { name: 'The result it depends on' })
     await depends.getByRole('link', { name: 'find_order' }).waitFor()
     await depends.getByText('returned ORD-4711, which the input has too.').waitFor()
-    await pane(page).getByText('No earlier request had this input.').waitFor()
+    await pane(page).getByText('No other request had this input.').waitFor()
     await assertLooks(page, 'approval that would lie')
     await close()
   })

@@ -267,6 +267,9 @@ describe('issues', { skip: withoutChromium }, () => {
     await page.keyboard.press('Enter')
     await done.getByText(/^Ignored/).waitFor()
     await rows.nth(10).waitFor({ state: 'detached' })
+    // The keys go on from the place of the row that has gone.
+    await page.keyboard.press('j')
+    await page.locator('tr[data-current=true]').filter({ hasText: byRow[2]!.title }).waitFor()
     await page.keyboard.press('u')
     await rows.nth(10).waitFor()
     await page.keyboard.press('j')

@@ -40,10 +40,10 @@ export function ApprovalPane() {
       >
         <BackToList />
         <Heading approval={data} />
+        <EarlierOnInput environmentId={environmentId} approval={data} />
         {data.status !== 'PENDING' && <Aftermath environmentId={environmentId} approval={data} />}
         <UserWords approval={data} />
         <InputValues approval={data} />
-        <EarlierOnInput environmentId={environmentId} approval={data} />
         {data.runId !== null && data.inputPreview !== null && (
           <LastResult environmentId={environmentId} runId={data.runId} input={data.inputPreview} />
         )}

@@ -23,6 +23,7 @@ import {
   type SentDecision,
   type Verdict,
 } from './decision.ts'
+import { useEarlier } from './queries.ts'
 
 /** Below the request, within reach of a thumb. The page then shows what the server says, never what was hoped. */
 export function Decide({ environmentId, approval }: { environmentId: string; approval: ApprovalDetail }) {
@@ -55,6 +56,7 @@ export function Decide({ environmentId, approval }: { environmentId: string; app
       <Refused error={sent?.error} />
       {isOpen && (
         <DecisionForm
+          environmentId={environmentId}
           approval={approval}
           sent={sent}
           reason={written.value}
@@ -140,6 +142,7 @@ function Said({ verdict: { counted, text } }: { verdict: Verdict }) {
 }
 
 interface FormProps {
+  environmentId: string
   approval: ApprovalDetail
   /** The latest decision on the request. */
   sent: SentDecision | null
@@ -155,13 +158,25 @@ interface FormProps {
   onDecide: (body: NewDecision) => void
 }
 
-function DecisionForm({ approval, sent, reason, onReason, deciders, me, isFirst, mismatch, onDecide }: FormProps) {
+function DecisionForm({
+  environmentId,
+  approval,
+  sent,
+  reason,
+  onReason,
+  deciders,
+  me,
+  isFirst,
+  mismatch,
+  onDecide,
+}: FormProps) {
   const reasonField = useRef<HTMLInputElement>(null)
   const approve = useRef<HTMLButtonElement>(null)
   const reject = useRef<HTMLButtonElement>(null)
   const isBusy = isUnderWay(sent)
   const [isConfirming, setConfirming] = useState(false)
   const [also, setAlso] = useState<Also>(null)
+  const isRepeat = (useEarlier(environmentId, approval, 'input').data?.counts.approved ?? 0) > 0
   const decide = (decision: Decision) => {
     if (mismatch && decision === 'APPROVED' && !isConfirming) return setConfirming(true)
     const isMismatch = mismatch && decision === 'APPROVED'
@@ -211,7 +226,11 @@ function DecisionForm({ approval, sent, reason, onReason, deciders, me, isFirst,
           busy={isBusy}
           onClick={() => decide('APPROVED')}
         >
-          {isConfirming ? 'Approve the input that is not shown' : <ShownText text={buttonText(approval, also)} />}
+          {isConfirming ? (
+            'Approve the input that is not shown'
+          ) : (
+            <ShownText text={buttonText(approval, also, isRepeat)} />
+          )}
         </Button>
       )}
       {isConfirming && (
@@ -230,10 +249,15 @@ function DecisionForm({ approval, sent, reason, onReason, deciders, me, isFirst,
 }
 
 /** What it approves: not what is shown, if that does not match what would run. */
-function buttonText({ sentence, inputCheck, approvers, firstApproval }: ApprovalDetail, also: Also): string {
+function buttonText(
+  { sentence, inputCheck, approvers, firstApproval }: ApprovalDetail,
+  also: Also,
+  isRepeat: boolean,
+): string {
   const text = inShort(inputCheck?.result === 'does_not_match' ? 'Approve' : approveText(sentence), BUTTON_CHARS)
   const person = approvers === 2 ? ` (${firstApproval === null ? 1 : 2} of 2)` : ''
-  return also === null ? `${text}${person}` : `${text} and ${also.uses} calls to come`
+  const again = isRepeat ? ' again' : ''
+  return also === null ? `${text}${again}${person}` : `${text}${again} and ${also.uses} calls to come`
 }
 
 const BUTTON_CHARS = 60

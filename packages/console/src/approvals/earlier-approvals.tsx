@@ -1,6 +1,7 @@
 import { StateText } from '../web/ui/state.tsx'
 import type { ApprovalCard } from '@tacho/contract/approvals/operator-approval.ts'
 import { getRouteApi, Link } from '@tanstack/react-router'
+import { counted } from '../web/text/format.ts'
 import { Nothing, Section, Unread } from '../web/ui/section.tsx'
 import { ShownText } from '../web/text/shown-text.tsx'
 import { Skeleton } from '../web/ui/states.tsx'
@@ -46,40 +47,58 @@ function DecidedWhy({ earlier: { decisionReason, decidedBy } }: { earlier: Appro
   return decidedBy ? <ShownText text={`by ${decidedBy.name}`} /> : 'not decided'
 }
 
-/** One sentence beside the input: how people decided on the very same. */
+/** How people decided on the very same input, and who else asks for it: an approval may repeat what has happened. */
 export function EarlierOnInput({ environmentId, approval }: { environmentId: string; approval: ApprovalCard }) {
   const params = route.useParams()
   const { data, error } = useEarlier(environmentId, approval, 'input')
   if (!data) return error ? <Unread /> : null
-  const [latest] = data.latest
-  if (!latest) return <p className="mt-2 text-sm text-soft">No earlier request had this input.</p>
-  const counts = Object.entries(data.counts).filter(([, count]) => count > 0)
+  const {
+    latest: [latest],
+    counts,
+    waiting,
+  } = data
+  const isRepeat = approval.status === 'PENDING' && counts.approved + waiting > 0
+  if (!latest && waiting === 0) return <p className="mt-2 text-sm text-soft">No other request had this input.</p>
   return (
-    <p className="mt-2 text-sm">
-      <span className="font-medium">Same input before:</span>{' '}
-      {counts.map(([status, count]) => `${count} ${status}`).join(', ')}. Last{' '}
-      <Link
-        to="/w/$workspace/$environment/approvals/$approvalId"
-        params={{ ...params, approvalId: latest.id }}
-        search={{ show: 'history' }}
-        className="link underline"
-      >
-        {approvalWord(latest.status).toLowerCase()} <Time at={latest.decidedAt ?? latest.createdAt} />
-      </Link>
-      {latest.decidedBy && (
+    <div
+      role="note"
+      className={isRepeat ? 'mt-3 rounded-lg bg-amber-wash px-3 py-2 text-sm text-amber' : 'mt-2 text-sm'}
+    >
+      {isRepeat && <span aria-hidden>! </span>}
+      {latest && (
         <>
-          {' by '}
-          <bdi>
-            <ShownText text={latest.decidedBy.name} />
-          </bdi>
+          <span className="font-medium">Same input before:</span>{' '}
+          {Object.entries(counts)
+            .filter(([, count]) => count > 0)
+            .map(([status, count]) => `${count} ${status}`)
+            .join(', ')}
+          . Last{' '}
+          <Link
+            to="/w/$workspace/$environment/approvals/$approvalId"
+            params={{ ...params, approvalId: latest.id }}
+            search={{ show: 'history' }}
+            className="link underline"
+          >
+            {approvalWord(latest.status).toLowerCase()} <Time at={latest.decidedAt ?? latest.createdAt} />
+          </Link>
+          {latest.decidedBy && (
+            <>
+              {' by '}
+              <bdi>
+                <ShownText text={latest.decidedBy.name} />
+              </bdi>
+            </>
+          )}
+          {latest.decisionReason !== null && (
+            <>
+              : <ShownText text={latest.decisionReason} quoted />
+            </>
+          )}
+          .{' '}
         </>
       )}
-      {latest.decisionReason !== null && (
-        <>
-          : <ShownText text={latest.decisionReason} quoted />
-        </>
-      )}
-    </p>
+      {waiting > 0 && `${counted(waiting, 'other request')} with this input ${waiting === 1 ? 'waits' : 'wait'} too.`}
+    </div>
   )
 }
 

@@ -136,6 +136,7 @@ export function useEarlier(
       const count = (status: ApprovalStatus) => ended.filter((item) => item.status === status).length
       return {
         latest: ended.slice(0, EARLIER_SHOWN),
+        waiting: items.filter((item) => item.id !== id && item.status === 'PENDING').length,
         counts: { approved: count('APPROVED'), rejected: count('REJECTED'), expired: count('EXPIRED') },
       }
     },

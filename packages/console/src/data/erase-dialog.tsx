@@ -78,7 +78,7 @@ export function EraseDialog({ place, subject, onClose }: EraseDialogProps) {
             {kind === 'user' && (
               <Field
                 label="Payload field"
-                hint="Such as customer.id. Empty: only the session with this id"
+                hint="Such as customer.id. Empty: only the runs for this end user, and the session with this id"
                 value={field}
                 onChange={(event) => setField(event.target.value)}
                 autoComplete="off"
@@ -169,5 +169,5 @@ const KIND_NOTES: Record<ErasureKind, string> = {
   session: 'every run of this session',
   agent: 'every run of this agent',
   client: 'every run with an event that this client sent',
-  user: 'every run of the session with this id, and with a field, every run whose payloads have the id there',
+  user: 'every run for this end user and of the session with this id, and with a field, every run whose payloads have the id there',
 }

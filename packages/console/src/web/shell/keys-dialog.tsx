@@ -33,10 +33,22 @@ const GROUPS = [
     ],
   },
   {
+    name: 'Issues',
+    keys: [
+      ['j k', 'Next, previous issue'],
+      ['x', 'Choose the issue'],
+      ['e i o', 'Resolve, ignore, reopen the chosen ones, or this one'],
+      ['a', 'Assign'],
+      ['m', 'Merge'],
+      ['u', 'Undo'],
+      ['/', 'Search'],
+    ],
+  },
+  {
     name: 'An issue',
     keys: [
       ['j k', 'Older, newer occurrence'],
-      ['r i o', 'Resolve, ignore, reopen'],
+      ['e i o', 'Resolve, ignore, reopen'],
       ['a', 'Assign'],
       ['m', 'Merge into another'],
       ['c', 'Comment'],

@@ -87,15 +87,21 @@ interface Options<Item> {
   more?: Keys
 }
 
-/** `j` and `k` move through a list, Enter opens. Gives the row that is chosen. */
+/**
+ * `j` and `k` move through a list, Enter opens. Gives the row that is chosen. If the chosen row has gone, such as an issue
+ * that was resolved, they go on from its place.
+ */
 export function useListKeys<Item>({ items, keyOf, open, reset, more }: Options<Item>): Item | undefined {
-  const [chosen, choose] = useState<string | null>(null)
+  const [chosen, choose] = useState<{ key: string; at: number } | null>(null)
   useEffect(() => choose(null), [reset])
-  const at = items.findIndex((item) => keyOf(item) === chosen)
+  const at = items.findIndex((item) => keyOf(item) === chosen?.key)
   const current = items[at]
   const move = (by: number) => {
-    const next = items[Math.max(0, Math.min(items.length - 1, at + by))]
-    choose(next === undefined ? null : keyOf(next))
+    // The row below a row that has gone stands in its place.
+    const from = current === undefined && chosen !== null ? chosen.at - (by > 0 ? 1 : 0) : at
+    const next = Math.max(0, Math.min(items.length - 1, from + by))
+    const item = items[next]
+    choose(item === undefined ? null : { key: keyOf(item), at: next })
   }
   useKeys({
     j: () => move(1),
