@@ -124,6 +124,8 @@ const RULES: Record<Look, RunOptions> = {
 export async function assertAccessible(page: Page, where: string, look: Look = 'light'): Promise<void> {
   // Not as a script element: the Content-Security-Policy refuses one.
   if (!(await page.evaluate(() => 'axe' in globalThis))) await page.evaluate(axe.source)
+  // What changed a moment ago has the colours of its look in the next frame.
+  await page.evaluate(() => new Promise((resolve) => requestAnimationFrame(() => requestAnimationFrame(resolve))))
   const violations = await page.evaluate(async (options) => {
     const { axe } = globalThis as unknown as { axe: { run(options: RunOptions): Promise<AxeResults> } }
     const { violations } = await axe.run(options)

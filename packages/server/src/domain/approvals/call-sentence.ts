@@ -84,9 +84,12 @@ export function callSentence(toolName: string, payload: Json | null, asking: Ask
 const SEPARATOR: SentencePart = { kind: 'words', text: ' · ' }
 const value = (text: string): SentencePart => ({ kind: 'value', text })
 
-/** `mcp__shop__refundPayment` → `Refund payment`: its exact name stands beside the sentence. */
+const NAME_WITH_PLACE = /^[\p{L}\p{N}_./: -]*$/u
+
+/** `mcp__shop__refundPayment` → `Refund payment`: its exact name stands beside the sentence. What is no name stays whole. */
 function toolWords(toolName: string): string {
-  const last = toolName.split(/__|[./:]/).findLast((name) => name.trim() !== '') ?? toolName
+  const places = NAME_WITH_PLACE.test(toolName) ? toolName.split(/__|[./:]/) : [toolName]
+  const last = places.findLast((name) => name.trim() !== '') ?? toolName
   const words = wordsOf(last).join(' ')
   return words === '' ? cut(toolName, TOOL_CHARS) : cut(words.charAt(0).toUpperCase() + words.slice(1), TOOL_CHARS)
 }

@@ -27,6 +27,8 @@ test('an amount leads, then identifiers, then short texts', () => {
     sentence('send_certificate', { user_id: 'mei_brown_7075', amount: 200 }),
     'Send certificate **200** · mei_brown_7075',
   )
+  // What is no name loses nothing.
+  assert.equal(sentence('<img src=/x.png>', {}), '<img src=/x.png>')
   const bags = { reservation_id: 'YAX4DR', total_baggages: 2, payment_id: 'credit_card_4' }
   assert.equal(sentence('update_reservation_baggages', bags), 'Update reservation baggages · YAX4DR · credit_card_4')
 })
