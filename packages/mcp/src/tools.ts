@@ -39,12 +39,12 @@ export const TOOLS: readonly Tool[] = [
   },
   {
     name: 'read_event',
-    description: 'Read a step with its payload, in pieces by nextOffset.',
+    description: 'Read a step with payload, in pieces by nextOffset.',
     read: 'readEvent',
   },
   {
     name: 'trace_event',
-    description: 'Read if an event was stored, or rejected.',
+    description: 'Was an event stored or rejected?',
     read: 'traceEvent',
   },
   {

@@ -57,7 +57,7 @@ export const CONNECTIONS: readonly Connection[] = [
   connection('CrewAI', 'TachoListener(), guard_tools(tools)', true, 'docs/integrations/python-crewai.md'),
   connection('OpenTelemetry', 'OTEL_EXPORTER_OTLP_ENDPOINT=…/openapi/v1/otlp', false, 'docs/otlp.md'),
   connection(
-    'Claude Code, Codex, Gemini CLI, Copilot CLI',
+    'Claude Code, Codex, Gemini CLI, Copilot CLI, Cursor, OpenCode, Qwen Code, pi',
     'tacho hook install claude-code',
     true,
     'docs/coding-agents.md',

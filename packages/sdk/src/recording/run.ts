@@ -351,10 +351,10 @@ function recorderIdOf(spanId: string): string {
 
 /** A run id that is too long is not cut, because two runs could become one. */
 function runIdOf({ ids, diagnostics }: Core, runOptions: unknown): string {
-  if (runOptions === undefined) return ids.uuid()
   if (typeof runOptions === 'string' && runOptions !== '' && cutText(runOptions, LIMITS.runIdChars) === runOptions)
     return wellFormed(runOptions)
   const runId = ids.uuid()
+  if (runOptions === undefined) return runId
   diagnostics.report('error', 'invalid_run_id', `runId must be a text of 1 to 255 characters: recorded as ${runId}.`)
   return runId
 }
