@@ -168,7 +168,8 @@ describe('issues', { skip: withoutChromium }, () => {
     await page.reload()
     const occurrences = page.getByRole('region', { name: 'Occurrences' })
     for (const id of agents) await occurrences.getByText(`Named ${id}`).waitFor()
-    const paths = asked.map((url) => new URL(url).pathname.split('/').slice(5).join('/'))
+    // Live lists are read again with time: each address counts once.
+    const paths = [...new Set(asked)].map((url) => new URL(url).pathname.split('/').slice(5).join('/'))
     assert.ok(!paths.includes('runs') && paths.length <= 20, `${paths.length}:\n${paths.join('\n')}`)
     await close()
   })

@@ -112,7 +112,7 @@ function chain(start: () => Promise<TestServer>) {
     const end = ended(agent)
     const id = await pending('refund')
     const shown = await text('approvals', 'show', id)
-    assert.match(shown, /^PENDING +refund\n/)
+    assert.match(shown, /^PENDING +Refund 250 · 1007 +\(refund\)\n/)
     assert.match(shown, /\{"order":"1007","amount":250\}/)
     await text('approvals', 'approve', id, '--reason', 'known customer')
     assert.deepEqual(await end, { code: 0, stdout: 'Refunded 250 for order 1007.\n', stderr: '' })
@@ -135,7 +135,9 @@ function chain(start: () => Promise<TestServer>) {
   test('an approved call runs', async () => {
     const { got, code, runId } = await transfer((id) => decide(id, 'APPROVED'))
     assert.deepEqual([got, code], [[{ amount: 500 }], undefined])
-    assert.deepEqual(await eventTypes(runId), ['POLICY_DECISION', 'TOOL_START', 'TOOL_CALL', 'SESSION_OUTCOME'])
+    // On a slow machine, the run says first when it began.
+    const types = (await eventTypes(runId)).filter((type) => type !== 'AGENT_STEP')
+    assert.deepEqual(types, ['POLICY_DECISION', 'TOOL_START', 'TOOL_CALL', 'SESSION_OUTCOME'])
   })
 
   test('a call whose input changed while a person decided runs with the approved copy', async () => {

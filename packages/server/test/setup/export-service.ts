@@ -111,7 +111,9 @@ async function decideBeforehand(
 ): Promise<void> {
   const person = await newPerson(service, `${randomUUID()}@example.com`, 'owner', workspaceId)
   const ask = async (policyId: string, approvers: number): Promise<string> => {
-    const policy = { policyId, condition: 'tool.name == "none"', severity: 'HIGH', action: 'REQUIRE_APPROVAL' }
+    const toolName = approvers === 2 ? 'pay twice' : 'pay once'
+    // As the service decides too: it judges recorded decisions again.
+    const policy = { policyId, condition: `tool.name == "${toolName}"`, severity: 'HIGH', action: 'REQUIRE_APPROVAL' }
     const path = `/workspaces/${workspaceId}/policies`
     const known = await service.operator(`${path}/${policyId}`)
     if (known.status === 404) {
@@ -122,7 +124,7 @@ async function decideBeforehand(
     }
     const body = {
       clientRequestId: randomUUID(),
-      toolName: 'pay twice',
+      toolName,
       inputHash: 'ab'.repeat(32),
       runId: 'again',
       policyId,

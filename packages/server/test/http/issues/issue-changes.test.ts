@@ -53,7 +53,9 @@ test('an issue is resolved, ignored and reopened, each from the states that allo
     ['reopen', 'OPEN'],
   ]
   for (const [verb, state] of steps) {
-    const before = await read(id)
+    // Who was affected is counted only where one issue is read.
+    const { affectedUsers, ...before } = await read(id)
+    assert.equal(affectedUsers, 0)
     const answer = await post(`${id}/${verb}`)
     if (state === null) {
       assert.deepEqual(refusalOf(answer), [409, 'conflict'])
@@ -62,7 +64,7 @@ test('an issue is resolved, ignored and reopened, each from the states that allo
     }
     const issue = replyOf(`${verb}Issue`, answer)
     assert.deepEqual([issue.state, issue.stateChangedBy?.kind], [state, 'token'])
-    assert.deepEqual(await read(id), issue)
+    assert.deepEqual(await read(id), { ...issue, affectedUsers })
   }
   assert.deepEqual(
     (await activity(id)).map(({ kind }) => kind),
