@@ -1,4 +1,7 @@
 /** A long tape, replayed strictly by an agent of the SDK. */
+import { once } from 'node:events'
+import http from 'node:http'
+import type { AddressInfo } from 'node:net'
 import path from 'node:path'
 import type { Benchmark } from '../benchmark.ts'
 import { startChild } from '../child.ts'
@@ -17,6 +20,7 @@ export const replay: Benchmark = {
 answers each by HTTP, takes the events of the replay, and compares both at the end. Host and agent are processes.',
     'Processor time and memory are those of the host, with reading the tape. The agent’s own work is only in the time from the file to the verdict: it asks for each \
 call, decides it and records it.',
+    'The bare limit is as many requests and answers of this length, one after another by the same fetch, at a server that answers at once in the same process.',
   ],
   run: async (setting) => {
     const calls = setting.plan.size === 'quick' ? 100 : CALLS
@@ -32,15 +36,31 @@ call, decides it and records it.',
         if (events <= 3 * calls) throw new Error(`${events} events arrived`)
         return figures
       },
+      bare: async () => ({ seconds: await exchanges(calls) }),
     })
     const { seconds, cpuSeconds, memoryMb } = found.host
     return {
       rows: [
         row('processor time of the host', 's', cpuSeconds, null, below(5)),
         row('memory of the host, peak', 'MB', memoryMb, null, below(300)),
-        row('from the file to the verdict', 's', seconds, null),
+        row('from the file to the verdict', 's', seconds, found.bare.seconds),
       ],
       notes: [],
     }
   },
+}
+
+async function exchanges(requests: number): Promise<number> {
+  const text = 'an answer '.repeat(45)
+  const server = http.createServer((request, response) => request.resume().once('end', () => response.end(text)))
+  await once(server.listen(0, '127.0.0.1'), 'listening')
+  const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`
+  const begun = performance.now()
+  try {
+    for (let sent = 0; sent < requests; sent++) await (await fetch(url, { method: 'POST', body: text })).text()
+    return (performance.now() - begun) / 1_000
+  } finally {
+    server.closeAllConnections()
+    server.close()
+  }
 }
