@@ -133,7 +133,12 @@ export const SimulationResult = Type.Object(
     blocked: count(),
     asked: count('The policy would have asked a person'),
     warned: count(),
-    askedPerDay: Type.Optional(Type.Number({ minimum: 0, description: 'How often it would have asked, on average' })),
+    askedPerDay: Type.Optional(
+      Type.Number({
+        minimum: 0,
+        description: 'How often it would have asked, on average since the first call that was examined, at least a day',
+      }),
+    ),
     past: Type.Optional(past),
     flow: Type.Optional(flow),
     runs: count('Runs with a hit'),

@@ -89,6 +89,10 @@ async function run(simulation: SimulationRow, options: SimulateOptions, signal: 
   const window = await measure(storage, simulation, maxCalls)
   const trial = startTrial({ condition, severity, action, onError, toolLabels, flow })
   const decided = countDecisions(storage, environmentId)
+  let firstAt = window.to
+  const noteFirst = (rows: readonly { time: number }[]) => {
+    for (const { time } of rows) if (time >= window.from) firstAt = Math.min(firstAt, time)
+  }
   async function goOn(scanned: number): Promise<boolean> {
     if (signal.aborted) throw new Interrupted('the process is shutting down')
     return report(scanned, window.total, false)
@@ -97,6 +101,7 @@ async function run(simulation: SimulationRow, options: SimulateOptions, signal: 
     const walk = { storage, environmentId, from: window.from, to: window.to, bounds: options.bounds }
     const lookAt = async (rows: PastRow[], scanned: number) => {
       if (!(await goOn(scanned))) return false
+      noteFirst(rows)
       await decided.count(await trial.walk(rows, window.from))
       return true
     }
@@ -123,6 +128,7 @@ async function run(simulation: SimulationRow, options: SimulateOptions, signal: 
         steps?.startAgain()
         continue
       }
+      noteFirst(calls)
       await steps?.readBefore(calls)
       await decided.count(await trial.look(kind, calls))
       scanned += calls.length
@@ -132,7 +138,8 @@ async function run(simulation: SimulationRow, options: SimulateOptions, signal: 
   try {
     const scanned = await (needsPast(compiled, simulation) ? pastOfRuns() : callsInOrder())
     if (scanned === null) return
-    const result = await resultOf(trial, window, decided.counts, { scanned, asks: action === 'REQUIRE_APPROVAL' })
+    const looked = { scanned, firstAt, asks: action === 'REQUIRE_APPROVAL' }
+    const result = await resultOf(trial, window, decided.counts, looked)
     await storage.endSimulation(environmentId, id, { at: now(), status: 'DONE', scanned, result })
   } finally {
     await trial.close()
@@ -199,7 +206,7 @@ async function resultOf(
   trial: TrialThread,
   { from, to, cut }: Window,
   approvals: ApprovalCounts,
-  { scanned, asks }: { scanned: number; asks: boolean },
+  { scanned, firstAt, asks }: { scanned: number; firstAt: number; asks: boolean },
 ): Promise<SimulationResult> {
   const findings = await trial.findings()
   const warnings = [...findings.warnings]
@@ -207,7 +214,8 @@ async function resultOf(
     const message = `Only ${scanned} calls were examined, from ${isoTime(from)} on; others were skipped`
     warnings.push({ code: 'not_all_looked_at', field: null, message })
   }
-  const askedPerDay = Math.round((findings.hits * 10 * DAY_MS) / Math.max(DAY_MS, to - from)) / 10
+  // Before the first call there was nothing to ask about.
+  const askedPerDay = Math.round((findings.hits * 10 * DAY_MS) / Math.max(DAY_MS, to - firstAt)) / 10
   return { ...findings, ...(asks && { askedPerDay }), from: isoTime(from), to: isoTime(to), approvals, warnings }
 }
 

@@ -75,7 +75,7 @@ test('a condition on labels counts what the run had read before each call, in it
     ...called('half', 'weather', { town: 'Ulm' }, 'rain'),
   )
   const result = await simulated(environmentId, { action: 'REQUIRE_APPROVAL' })
-  assert.deepEqual([result.calls, result.hits, result.failures, result.askedPerDay], [9, 1, 0, 0])
+  assert.deepEqual([result.calls, result.hits, result.failures, result.askedPerDay], [9, 1, 0, 1])
   assert.deepEqual(
     result.hitRuns.map(({ runId, toolName }) => [runId, toolName]),
     [['leaks', 'send_mail']],
