@@ -199,8 +199,9 @@ describe('policies and prompts', { skip: withoutChromium }, () => {
     await at('staging').getByText('version 2').waitFor()
     await at('staging').getByRole('button', { name: 'Roll back…' }).click()
     await page.getByRole('dialog').getByText('No other version was in force').waitFor()
-    assert.equal(await page.getByRole('dialog').getByRole('button', { name: 'Roll back' }).isDisabled(), true)
-    await page.keyboard.press('Escape')
+    // Before its first version there was none, so to go back is to remove it.
+    await page.getByRole('dialog').getByRole('button', { name: 'Remove' }).click()
+    await at('staging').getByText('not deployed').waitFor()
     await at('development').getByRole('button', { name: 'Roll back…' }).click()
     await page
       .getByRole('dialog')
@@ -256,7 +257,7 @@ describe('policies and prompts', { skip: withoutChromium }, () => {
     await page.reload()
     await page
       .getByText(
-        'No difference that these numbers can show (p ≈ 1): Version 2 failed in 1 of 2 ended runs (50 %, likely 9 to 91 %), ' +
+        'No difference in failures that these numbers can show (p ≈ 1): Version 2 failed in 1 of 2 ended runs (50 %, likely 9 to 91 %), ' +
           'and 0 of 1 (0 %, likely 0 to 79 %) of version 1. About 8 runs of each would show a difference of this size.',
       )
       .waitFor()

@@ -48,6 +48,9 @@ describe('settings', { skip: withoutChromium }, () => {
     const shown = page.getByRole('dialog', { name: 'The new key' })
     const key = (await shown.getByLabel('API key').textContent()) ?? ''
     assert.equal((await tacho.service.record([event()], key)).status, 200)
+    // Only its button closes what is not shown again.
+    await page.keyboard.press('Escape')
+    await page.keyboard.press('Escape')
     await shown.getByRole('button', { name: 'I have it' }).click()
     assert.equal(await page.getByText(key).count(), 0)
     const row = page.getByRole('row').filter({ hasText: 'billing agent' })
@@ -150,7 +153,7 @@ describe('settings', { skip: withoutChromium }, () => {
       (await page.getByRole('dialog', { name: 'The new token' }).getByLabel('Operator token').textContent()) ?? ''
     const asToken = () => tacho.service.operator('/me', { headers: { authorization: `Bearer ${text}` } })
     assert.equal((await asToken()).status, 200)
-    await page.keyboard.press('Escape')
+    await page.getByRole('button', { name: 'I have it' }).click()
     const row = page.getByRole('row').filter({ hasText: 'deploy script' })
     await row.getByText('Viewer').waitFor()
     await row.getByRole('button', { name: 'Revoke' }).click()

@@ -257,7 +257,7 @@ describe('usage and rollout', { skip: withoutChromium }, () => {
     await page.goto(tacho.home)
     await page
       .getByText(
-        /^No difference that these numbers can show \(p ≈ 1\): This time failed in 1 of 2 ended runs .* of the 24 hours before\./,
+        /^No difference in failures that these numbers can show \(p ≈ 1\): This time failed in 1 of 2 ended runs .* of the 24 hours before\./,
       )
       .waitFor()
     await assertLooks(page, 'overview with a comparison')

@@ -176,12 +176,12 @@ test('the sentence says a difference only where there is one, over one base', ()
   })
   assert.equal(
     failureComparison(version('Version 2', 4, 30), version('version 1', 3, 30)),
-    'No difference that these numbers can show (p ≈ 1): Version 2 failed in 4 of 30 ended runs (13 %, likely 5 to 30 %), ' +
+    'No difference in failures that these numbers can show (p ≈ 1): Version 2 failed in 4 of 30 ended runs (13 %, likely 5 to 30 %), ' +
       'and 3 of 30 (10 %, likely 3 to 26 %) of version 1. About 1,500 runs of each would show a difference of this size.',
   )
   assert.match(
     failureComparison(version('Version 2', 31, 300), version('version 1', 30, 300))!,
-    /^No difference that these numbers can show \(p ≈ 1\): .* 31 of 300 ended runs \(10 %, likely 7 to 14 %\), .* About [\d,]+ runs of each would/,
+    /^No difference in failures that these numbers can show \(p ≈ 1\): .* 31 of 300 ended runs \(10 %, likely 7 to 14 %\), .* About [\d,]+ runs of each would/,
   )
   assert.equal(
     failureComparison(version('Version 2', 43, 100), version('version 1', 14, 100)),

@@ -65,7 +65,7 @@ export function WebhooksPage() {
   return (
     <SectionPage
       title="Webhooks"
-      note={`Addresses that hear about approvals and issues of ${place.environment.name}: signed messages, or messages for Slack, Teams, PagerDuty or by mail.`}
+      note={`Addresses that hear about approvals, issues and alerts of ${place.environment.name}: signed messages, or messages for Slack, Teams, PagerDuty or by mail.`}
       act={
         canChange && (
           <Button look="accent" onClick={() => setOpen('new')}>

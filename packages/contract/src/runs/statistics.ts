@@ -155,7 +155,7 @@ export function failureComparison(one: NamedOutcomes, other: NamedOutcomes): str
   const needed = neededEach(share, otherShare)
   const more =
     needed === null ? '' : ` About ${number(rounded(needed))} runs of each would show a difference of this size.`
-  return `No difference that these numbers can show (${probability}): ${one.name} failed in ${both}.${more}`
+  return `No difference in failures that these numbers can show (${probability}): ${one.name} failed in ${both}.${more}`
 }
 
 /** Of versions from newest to oldest, the newest two that have runs that ended. */

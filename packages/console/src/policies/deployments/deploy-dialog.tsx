@@ -50,6 +50,9 @@ export function ActDialog({ workspaceId, act, item, name, newestVersion, places,
   const canShare =
     item.kind === 'prompt' && version !== NONE && act.deployment !== null && act.deployment.version !== version
   const share = canShare && percent !== '' && percent !== '100' ? Number(percent) : undefined
+  const earlier = act.deployment?.earlierVersion ?? null
+  // Before its first version, nothing was in force.
+  const isRemoved = act.kind === 'roll back' ? earlier === null : act.kind === 'deploy' && version === NONE
   const [target, setTarget] = useState(others[0]?.environment.id ?? '')
   const [note, setNote] = useState('')
   const publish = useMutation({
@@ -60,11 +63,11 @@ export function ActDialog({ workspaceId, act, item, name, newestVersion, places,
         const body = { from: act.environment.id, items: [item], note: text }
         return api.promote({ params: { environmentId: target }, body })
       }
-      if (act.kind === 'roll back') return api.rollBack({ params, body: { items: [item], note: text } })
+      if (act.kind === 'roll back' && !isRemoved) return api.rollBack({ params, body: { items: [item], note: text } })
       const items = [
         act.kind === 'end share'
           ? { ...item, version: act.deployment.share?.version ?? null, share: 0 }
-          : { ...item, version: version === NONE ? null : version, ...(share !== undefined && { share }) },
+          : { ...item, version: isRemoved ? null : version, ...(share !== undefined && { share }) },
       ]
       return api.deploy({ params, body: { items, note: text } })
     },
@@ -75,12 +78,10 @@ export function ActDialog({ workspaceId, act, item, name, newestVersion, places,
   })
   const now = act.deployment === null ? 'nothing' : `version ${act.deployment.version}`
   const targetPlace = others.find(({ environment }) => environment.id === target)
-  const earlier = act.deployment?.earlierVersion ?? null
   return (
     <FormDialog
       title={TITLES[act.kind](name, act.environment.name)}
-      act={WORDS[act.kind]}
-      isReady={act.kind !== 'roll back' || earlier !== null}
+      act={isRemoved ? 'Remove' : WORDS[act.kind]}
       className="w-full max-w-2xl"
       isBusy={publish.isPending}
       error={publish.error}
@@ -90,7 +91,7 @@ export function ActDialog({ workspaceId, act, item, name, newestVersion, places,
       {act.kind === 'deploy' && (
         <>
           <p className="mb-2 text-sm">
-            In force in <b>{act.environment.name}</b> now: {now}.
+            In force in <b>{act.environment.name}</b> now: {act.deployment === null ? 'no version of it' : now}.
           </p>
           <Choice
             label="Version"
@@ -158,7 +159,8 @@ export function ActDialog({ workspaceId, act, item, name, newestVersion, places,
       )}
       {act.kind === 'roll back' && earlier === null && (
         <p className="text-sm">
-          No other version was in force in {act.environment.name} before {now}.
+          No other version was in force in <b>{act.environment.name}</b> before {now}. To go back removes it there:
+          agents run without it.
         </p>
       )}
       {act.kind === 'roll back' && earlier !== null && (

@@ -134,7 +134,10 @@ export function WhatIsWrong({ range }: { range: Range }) {
   if (!areRead) return <Skeleton className="mt-4 h-16" />
   const [agents, requests] = [data.agents.length, asked.data?.ended ?? 0]
   return (
-    <Section title={ended === 0 ? 'Nothing to compare yet' : 'Nothing got worse'} className="mt-4">
+    <Section
+      title={ended === 0 || endedRuns(before) === 0 ? 'Nothing to compare with yet' : 'Nothing got worse'}
+      className="mt-4"
+    >
       <ul>{failures}</ul>
       <p className="py-1 text-sm text-soft">
         Looked at: {counted(ended, 'ended run')}

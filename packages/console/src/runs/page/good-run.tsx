@@ -59,7 +59,7 @@ export function GoodRun({ run }: { run: OperatorRun }) {
       >
         {/* One text: two would have the gap of a button between them. */}
         <span>
-          <span className="max-sm:hidden">Compare with a </span>good run
+          Compare<span className="max-sm:hidden"> with a good run</span>
         </span>
       </Button>
       {offered?.length === 0 && <span className="text-sm text-soft">No run of this agent completed before.</span>}

@@ -6,7 +6,7 @@ interface DialogProps {
   onClose: () => void
   children: ReactNode
   className?: string
-  /** A click beside it does not close it. */
+  /** Only its own buttons close it. */
   isFirm?: boolean
 }
 
@@ -20,14 +20,18 @@ export function Dialog({ title, onClose, children, className = 'w-full max-w-lg'
     if (document.activeElement?.matches('dialog div')) {
       dialog?.querySelector<HTMLElement>('input, select, textarea, button')?.focus()
     }
+    // Nor the choice that is made already.
+    if (document.activeElement?.matches('[type=radio]'))
+      dialog?.querySelector<HTMLElement>('[type=radio]:checked')?.focus()
     return () => dialog?.close()
   }, [])
   return (
     <dialog
       ref={element}
       aria-label={title}
+      closedby={isFirm ? 'none' : 'closerequest'}
       // The event `close` comes a moment later. By then a key may have opened the next dialog.
-      onCancel={onClose}
+      onCancel={(event) => (isFirm ? event.preventDefault() : onClose())}
       onClose={(event) => event.currentTarget.open || onClose()}
       onClick={(event) => !isFirm && event.target === event.currentTarget && onClose()}
       className={`rounded-xl border border-line bg-raised shadow-2xl ${className}`}
