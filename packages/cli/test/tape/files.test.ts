@@ -35,7 +35,7 @@ const refused = async (...words: string[]) => {
 
 const EXPERIMENT = { experiment: 1, name: 'a', settings: {}, chosen: [], leftOut: [] }
 
-test('an amount that nobody can have spent does not lift the bound of an experiment', () => {
+test('an impossible amount of money does not raise the bound of an experiment', () => {
   writeFileSync(inPlace('experiment.json'), JSON.stringify(EXPERIMENT))
   for (const spent of ['-1000', '"1"', 'null', '{}', '1e999']) {
     writeFileSync(inPlace('log.jsonl'), `{"spent":${spent},"run":"a","attempt":"a"}\n`)
@@ -81,7 +81,7 @@ test('one process works in a folder; the lock of a dead one is taken over', () =
 const versionLine = (checksum: string) =>
   `${JSON.stringify({ version: 1, at: 'now', why: 'created', added: [{ run: 'a', checksum, scores: {} }], removed: [] })}\n`
 
-test('a checksum that is none reads no other folder', () => {
+test('a malformed checksum makes no other folder be read', () => {
   for (const checksum of ['/../../x', 'A'.repeat(64), '']) {
     writeFileSync(inPlace('desk', 'versions.jsonl'), versionLine(checksum))
     assert.throws(() => readDataset(place, 'desk'), /versions.jsonl:1 is not version 1/)

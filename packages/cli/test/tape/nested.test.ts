@@ -24,7 +24,7 @@ async function agent(tacho: Tacho, ran: string[], twist = ''): Promise<void> {
   const helper = tacho.guard(
     async ({ task }: { task: string }) => {
       ran.push(task)
-      // Without its answer: nobody needs it.
+      // Recorded without an answer: the replay does not need one.
       tacho.record({ type: 'LLM_CALL', label: 'm', payload: { model: 'm', messages: ['inside'] } })
       await Promise.all([look({ n: 1 }), look({ n: 2 })])
       return 'done'

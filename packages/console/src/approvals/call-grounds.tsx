@@ -159,7 +159,7 @@ function Origin({ runId, eventId, text }: { runId: string | null; eventId: strin
   )
 }
 
-/** A text without its quotation marks, unless it looks like a number or another value that is none. */
+/** Without quotation marks, unless the text looks like another JSON value or is empty. */
 function plain(json: string, isCut: boolean): string {
   return isCut || /^(?:[^"]|"(?:[-+.\d]|true"|false"|null"|"|[{[]))/.test(json) ? json : (JSON.parse(json) as string)
 }

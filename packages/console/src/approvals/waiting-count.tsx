@@ -157,7 +157,7 @@ function pause(ms: number, signal: AbortSignal): Promise<void> {
 
 const KEY = 'tacho.notify'
 
-/** What it would do. A part of every page: it takes no more script than this. */
+/** What the call would do. It is in the script of every page, so it imports little. */
 const textOf = ({ sentence }: ApprovalCard): string => sentence.map(({ text }) => text).join('')
 
 function mayNotify(): boolean {

@@ -25,7 +25,7 @@ import { Button, More } from '../web/ui/button.tsx'
 import { useKeys } from '../web/ui/keys.ts'
 
 const DAY_MS = 86_400_000
-/** The mark of what was just deployed still lies on the page. */
+/** Keeps the mark of a deployment of this moment inside the page. */
 const LAST_PLACE = 0.96
 const route = getRouteApi('/w/$workspace/$environment/issues/$issueId')
 

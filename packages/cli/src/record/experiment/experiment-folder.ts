@@ -217,7 +217,7 @@ function ownText(file: string): string {
   }
 }
 
-/** Undefined: nobody that could be alive. */
+/** Undefined: the file has no valid process id. */
 function heldBy(lock: string): number | undefined {
   try {
     const pid = Number(ownText(lock))

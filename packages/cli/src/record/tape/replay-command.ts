@@ -60,7 +60,7 @@ export async function replayCommand(
  *   a line of stdin           the agent has ended: COMPLETED, or FAILED if it threw
  *   second line of stdout     what came of it
  *
- * The end of stdin without a line means that the process ended: nobody reads a verdict.
+ * If stdin ends without a line, the process has ended, and no verdict is written.
  * @returns undefined if the process that asked has ended.
  */
 export async function serveReplay(tape: Tape, options: HostOptions): Promise<CommandReplay | undefined> {

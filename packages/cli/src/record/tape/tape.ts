@@ -60,7 +60,7 @@ interface Timed {
   from: number
   to: number
   agent?: string
-  /** The guarded call that did this inside itself. The tape answers that call whole, so nobody asks for this. */
+  /** The guarded call that did this inside itself. The tape answers that call whole, so this one is never asked for. */
   within?: number
 }
 

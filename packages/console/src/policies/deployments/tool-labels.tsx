@@ -84,7 +84,7 @@ interface FormProps {
   onClose: () => void
 }
 
-/** Replaces all rules. Whoever changed them since this form was opened is not overwritten. */
+/** Replaces all rules, unless somebody changed them after this form was opened. */
 function LabelForm({ environment: { id, name }, labels, onClose }: FormProps) {
   const cache = useQueryClient()
   const initial = { rules: draftsOf(labels.labels), since: labels.changedAt ?? '' }
