@@ -24,9 +24,11 @@ type ReadConfiguration = (environmentId: string) => Promise<{ body: Buffer }>
 
 export type PoliciesOfOtherTools = ReturnType<typeof createPoliciesOfOtherTools>
 
-/** Versions in force that cannot mean a tool, as `<policy id> <version>`. A configuration is compiled once. */
+/** By the body of a configuration, which is compiled once for all who ask. */
+const compiled = new WeakMap<Buffer, NamedTools[]>()
+
+/** Versions in force that cannot mean a tool, as `<policy id> <version>`. */
 export function createPoliciesOfOtherTools(read: ReadConfiguration) {
-  const compiled = new WeakMap<Buffer, NamedTools[]>()
   return async (environmentId: string, toolName: string): Promise<string[]> => {
     // Where nobody knows what is in force, each may have asked.
     const served = await read(environmentId).catch(() => null)
