@@ -261,7 +261,7 @@ export async function createProgram(args: readonly string[]): Promise<Command> {
   const program = new Command('tacho')
     .description('The flight recorder and firewall for AI agents')
     .version(programVersion())
-    // Else `tacho prompts deploy greeting --version 2` prints the version of the program, and deploys nothing.
+    // Otherwise `tacho prompts deploy greeting --version 2` prints the version of the program, and deploys nothing.
     .enablePositionalOptions()
     .exitOverride()
     .configureHelp(HELP_SETTINGS)

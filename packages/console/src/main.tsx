@@ -10,7 +10,7 @@ import './web/ui/theme.css'
 try {
   new Intl.NumberFormat(navigator.language)
 } catch {
-  // Such as en-US@posix, which charts would throw for.
+  // Browsers may report en-US@posix, for which charts would throw.
   Object.defineProperty(navigator, 'language', { value: 'en-US', configurable: true })
 }
 applyTheme()

@@ -11,7 +11,7 @@ export interface Refusal {
   readonly decisionReason: string | null
   readonly modelText: string
   readonly revision: string | null
-  /** As it was asked: with masked members, it is another than `hashOf`. */
+  /** The hash of the input as asked. With masked members, it differs from `hashOf`. */
   readonly inputHash: string
 }
 
@@ -65,7 +65,7 @@ function keyOf(toolName: string, hash: string): string {
   return `${hash} ${toolName}`
 }
 
-/** As `inputHash` of the policy engine, by Node's own SHA-256: a hook has no time to load another. */
+/** The same as `inputHash` of the policy engine, with Node's own SHA-256: a hook has no time to load another. */
 export function hashOf(toolName: string, input: unknown): string | null {
   try {
     return digest(inputText(toolName, input))

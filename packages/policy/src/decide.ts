@@ -38,7 +38,7 @@ export type Match = PolicyName & {
   readonly failed: boolean
   /** Why it failed, without a place in the condition; absent if it did not. */
   readonly failure?: string
-  /** What the policy says; absent if it says nothing. */
+  /** The policy's message; absent if it has none. */
   readonly message?: string
 }
 

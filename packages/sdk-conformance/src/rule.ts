@@ -1,6 +1,6 @@
 import type { ScriptedService } from './scripted-service.ts'
 
-/** Of the agent, as every client is started. */
+/** The agent's release, with which every client is started. */
 export const RELEASE = '2026.11.3'
 
 /** One client of the SDK under test, with a separate service. */

@@ -143,9 +143,9 @@ export interface AskedBefore {
   /** A guard begins a call. With a `problem`, it must not run. */
   begin(state: RunState, toolName: string, id: string | undefined, input: unknown): Asked | undefined
   refused(asked: Asked, message: string): void
-  /** What a run says that ends while a person decides about a call in the host's framework. */
+  /** The outcome of a run that ends while a person decides about a call in the host's framework. */
   waiting(scope: RunScope): Draft | undefined
-  /** Where the model was asked that wants the call. */
+  /** The context of the model call that asked for the call. */
   askedIn(state: RunState, id: string | undefined): Context | undefined
   /** Resolves when the answer with this call has ended. */
   whole(state: RunState | undefined, id: string | undefined): Promise<unknown> | undefined
@@ -171,7 +171,7 @@ export type OpenRun = 'own' | 'started'
 
 const HAND_OVER_MS = 1_000
 
-/** For a part that could not be loaded. */
+/** Stands in for a part that could not be loaded. */
 const FAILED: Writing & Choosing = { payload: () => '{"masked":"[masked:error]"}', text: () => '[masked:error]' }
 
 export type Observer = (scope: RunScope, draft: Draft) => void

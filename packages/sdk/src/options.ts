@@ -226,7 +226,7 @@ export function resolveOptions(
 }
 
 function maskingFrom(maskingOption: unknown): MaskingOptions | undefined {
-  // Of null there are no entries: that throws.
+  // Throws for null, which has no entries.
   const isValid = () =>
     typeof maskingOption === 'object' &&
     Object.entries(maskingOption as object).every(([name, value]) => isMaskingOption(name, value))

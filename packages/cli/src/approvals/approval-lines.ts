@@ -27,7 +27,7 @@ export function callText({
   return saysInput(sentence) ? `${printable(sentenceText(sentence))}  (${printable(toolName)})` : printable(toolName)
 }
 
-/** Beside the tool: the sentence without its words, or the beginning of the input. */
+/** The text beside the tool's name: the sentence without the tool's words, or the beginning of the input. */
 export function askedText({ sentence = [], inputInShort = null }: Partial<ApprovalCard>): string {
   if (!saysInput(sentence)) return inputInShort ?? ''
   const [, separator, ...others] = sentence
@@ -52,7 +52,7 @@ export function shownApproval({ status, waiting }: Pick<OperatorApproval, 'statu
   return status === 'PENDING' && waiting.state === 'withdrawn' ? WITHDRAWN : status
 }
 
-/** Who asked: the agent by its name, or the client that named no agent. */
+/** The requester: the agent by its name, or the client if it named no agent. */
 export function requesterOf({ agentName, agentId, clientId }: OperatorApproval): string {
   return agentName ?? agentId ?? clientId
 }
@@ -83,7 +83,7 @@ export function stateText(approval: OperatorApproval, now: number) {
   return `${by} ${decidedAt === null ? '' : spokenTime(decidedAt)}${why}${nothing}`
 }
 
-/** Of one that needs two people. */
+/** Lines about a request that needs two people. */
 function peopleTexts({ approvers, firstApproval: first }: OperatorApproval): string[] {
   if (approvers === 1) return []
   if (first === null) return ['needs two people']

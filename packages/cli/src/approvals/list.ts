@@ -44,7 +44,7 @@ const GROUP_COLUMNS: Column[] = [
   { title: 'HASH', isOptional: true },
 ]
 
-/** Of the newest requests. What clients recorded of an input is part of a request, not of the group. */
+/** Inputs are read for this many of the newest requests: a recorded input belongs to a request, not to a group. */
 const INPUTS_READ = 100
 
 export async function listApprovals(

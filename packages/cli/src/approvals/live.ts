@@ -40,7 +40,7 @@ const HOME = '\u001b[H'
 const CLEAR_LINE = '\u001b[K'
 const CLEAR_BELOW = '\u001b[J'
 
-/** Until the person quits. Resolves to whether they did so with Ctrl-C. */
+/** Runs until the person quits. Resolves to whether they quit with Ctrl-C. */
 export async function runScreen(
   client: OperatorClient,
   environmentId: string,
@@ -134,7 +134,7 @@ export async function runScreen(
       await sleep(CARDS_MS, undefined, { signal: leaving.signal }).catch(() => undefined)
       if (screen.pending.size === 0 || leaving.signal.aborted) continue
       const query = { status: 'PENDING', limit: CARDS } as const
-      // Another try follows, and the stream says what is wrong.
+      // The next try follows, and the stream reports what is wrong.
       const page = await client.listApprovals({ params: { environmentId }, query }).catch(() => null)
       if (page !== null) show(withCards(screen, page.items))
     }

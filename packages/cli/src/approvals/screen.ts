@@ -88,7 +88,7 @@ export function withApproval(screen: Screen, approval: OperatorApproval, now: nu
   return selecting({ ...screen, pending, notice }, screen, now)
 }
 
-/** What a list says of those on the screen: whether somebody still waits, and the input in short. A stream tells neither. */
+/** Adds to those on the screen whether somebody still waits, and the input in short: a stream sends neither. */
 export function withCards(screen: Screen, cards: readonly ApprovalCard[]): Screen {
   const pending = new Map(screen.pending)
   for (const card of cards) if (pending.has(card.id)) pending.set(card.id, card)

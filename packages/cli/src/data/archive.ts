@@ -26,7 +26,7 @@ export interface Life<Params> {
   archiving: string
   /** What restoring does. */
   restoring: string
-  /** What its name is unique in, named by a flag; null: the name says it. */
+  /** The flag that names the scope in which its name is unique; null: the name says it. */
   within: 'workspace' | 'environment' | null
   /** Finds an archived one too. */
   find(client: OperatorClient, given: string, options: PlaceOptions): Promise<Thing<Params>>

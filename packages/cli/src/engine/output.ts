@@ -43,7 +43,7 @@ export function printTable(columns: readonly Column[], rows: string[][], empty?:
   else tableWriter(columns)(rows)
 }
 
-/** On stderr: a program that counts or reads the lines of stdout finds none. */
+/** On stderr, so that a program that reads or counts the lines of stdout finds none. */
 export function printEmpty(text: EmptyText): void {
   process.stderr.write(`${text}\n`)
 }
@@ -130,7 +130,7 @@ export function spokenBytes(bytes: number): string {
   return `${power === 0 ? bytes : (bytes / 1024 ** power).toFixed(1)} ${units[power]}`
 }
 
-/** Who did something. What an import brought is the word of its file. */
+/** The author of a change. In an imported record, the name is only what the file claims. */
 export function authorText(name: string, importedAt: string | null): string {
   return importedAt === null ? name : `${name} (imported)`
 }

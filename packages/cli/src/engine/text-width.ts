@@ -21,7 +21,7 @@ export function cutMiddle(text: string, size: number): string {
 
 /** The text in at most `size` cells, cut at its end: for sentences. */
 export function cutEnd(text: string, size: number): string {
-  // What was cut before has its mark already.
+  // A text that was cut before has its mark already.
   return widthOf(text) <= size
     ? text
     : `${fitting(graphemesOf(text), size - 1)

@@ -130,7 +130,7 @@ interface ClientCounts {
   asking: number
 }
 
-/** Of the clients that still ask. Until a client asks again, it counts as one that lacks the configuration. */
+/** Waits for the clients that still ask. Until a client asks again, it counts as one that lacks the configuration. */
 export async function untilClientsHaveIt(
   client: OperatorClient,
   environmentId: string,

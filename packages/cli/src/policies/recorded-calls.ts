@@ -38,7 +38,7 @@ export async function warningsOf(
 const readsCalls = ({ inputPaths, toolNames, variables }: Fields): boolean =>
   inputPaths.length > 0 || toolNames.length > 0 || variables.includes('tool.input')
 
-/** On stderr, and never a reason to stop: whoever deploys may deploy ahead of the first call. */
+/** Warns on stderr and never stops: a policy may be deployed before the first call of its tool. */
 export async function warnOf(client: OperatorClient, compared: readonly Compared[]): Promise<string[]> {
   const until = Date.now() + WAIT_MS
   const warnings: string[] = []

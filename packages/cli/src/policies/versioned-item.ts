@@ -34,7 +34,7 @@ export async function findItem(
   return item
 }
 
-/** With the version of `greeting@5`, unless the whole text is a name. */
+/** Finds the item, and the version in `greeting@5` unless the whole text is a name. */
 export async function findVersioned(client: OperatorClient, workspaceId: string, kind: DeployableKind, named: string) {
   const [, itemName, number] = /^(.+)@([1-9][0-9]{0,8})$/.exec(named) ?? []
   const whole = itemName === undefined ? null : await lookUp(client, workspaceId, kind, named)

@@ -72,7 +72,7 @@ function print(
   )
 }
 
-/** By the public part of the key, if an operator is signed in for this address. Null: not known. */
+/** Found by the public part of the key, if an operator is signed in for this address. Null: not known. */
 async function environmentOf({ url, apiKey }: HookAccount): Promise<string | null> {
   const keyId = /^tacho_([^_]+)_/.exec(apiKey)?.[1]
   try {

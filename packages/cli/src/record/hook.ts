@@ -121,7 +121,7 @@ async function install(agent: AgentName, options: InstallCommandOptions): Promis
   if (agent === 'codex') printLine('Codex runs new hooks only after you trust them: start codex and enter /hooks.')
 }
 
-/** Without a key in the environment, that of an earlier installation: it was printed once, and all agents share it. */
+/** If the environment has no key, uses that of an earlier installation: it was printed once, and all agents share it. */
 function accountOf({ url, managed }: InstallCommandOptions): Account {
   const { TACHO_API_KEY, TACHO_URL } = process.env
   const file = managed ? managedAccountFile() : accountFile()

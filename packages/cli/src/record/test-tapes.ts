@@ -143,7 +143,7 @@ async function testTape(
     throw error.code === undefined ? error : failed(`${printable(words[0] ?? '')} cannot be started (${error.code}).`)
   })
   const { departure, isSilent, milliseconds } = replay
-  // What follows the first difference differs too.
+  // Everything after the first difference differs too.
   const faults = departure ? [departure.sentence] : unfulfilled(expected, tape, replay)
   if (isSilent && tape.head.recordedBy !== 'wire')
     faults.push('the command recorded nothing: it has no SDK, or does not record')

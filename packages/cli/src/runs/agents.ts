@@ -71,7 +71,7 @@ async function list(options: ListOptions): Promise<void> {
   printMore(hasMore)
 }
 
-/** By internal id, external id or name; ids count before names. Archived ones too. */
+/** Finds an agent by internal id, external id or name, in this order. Includes archived agents. */
 async function findAgent(client: OperatorClient, environmentId: string, agentName: string): Promise<Agent> {
   const named: Agent[] = []
   for await (const agent of everyAgent(client, environmentId, true)) {

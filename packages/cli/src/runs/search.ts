@@ -66,7 +66,7 @@ async function search(words: string[], options: Options): Promise<void> {
   }
   const most = Math.min(mostOf(options), MOST)
   const query = { ...times, q, limit: Math.min(most, LIMITS.searchPageMax) }
-  // Before the search: what is indexed meanwhile, it may have missed.
+  // Read before the search, which may miss what is indexed meanwhile.
   const settings = options.json ? null : await client.readSearchSettings({ params })
   const { items, hasMore } = await taken(eachItem(client.searchEvents, { params, query }), most)
   if (settings === null) return printJson({ items, hasMore })

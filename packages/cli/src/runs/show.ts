@@ -60,7 +60,7 @@ export interface ShowOptions {
 
 /** Payloads are read one by one; this many at a time. */
 const READS_AT_ONCE = 16
-/** Of the calls that never ended. */
+/** Name at most this many tools of the calls that never ended. */
 const TOOLS_NAMED = 3
 /** Payload bytes of an event without one: `{}`. */
 const EMPTY_BYTES = 2
@@ -116,7 +116,7 @@ async function chosenRows(client: OperatorClient, place: RunPlace, options: Show
   return tail === undefined ? rowsOf(client, place, options) : lastRows(client, place, options)
 }
 
-/** Those that contain the text, payloads included. */
+/** Events that contain the text, also in their payloads. */
 async function* foundRows(client: OperatorClient, params: RunPlace, grep: string): AsyncGenerator<EventRow> {
   const query = { q: grep, limit: LIMITS.searchPageMax }
   for await (const { event } of eachItem(client.searchRun, { params, query })) yield event

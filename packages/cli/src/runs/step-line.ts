@@ -161,7 +161,7 @@ function modelText(label: string, payload: Json): string {
     ...(text === '' ? [] : [inShort(text, BRIEF_CHARS)]),
     ...toolCalls.map(({ name, input }) => `asks for ${name} ${brief(input)}`),
   ])
-  // What the model asked for in vain, as received.
+  // Calls that the model asked for in vain, as received.
   for (const call of askedCalls(payload)) {
     if (call.problem !== null)
       messageLines.push(`${call.name}, ${reasonText(call.problem)}: ${brief(call.arguments ?? '')}`)

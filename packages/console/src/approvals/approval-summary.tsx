@@ -12,7 +12,7 @@ export const approvalWord = (status: ApprovalStatus): string => stateWord(status
 
 type Asked = Pick<OperatorApproval, 'agentId' | 'agentName' | 'clientId'>
 
-/** Who asked: the agent by its name, or the client that named no agent. */
+/** The requester: the agent by its name, or the client if it named no agent. */
 export function requesterOf({ agentId, agentName, clientId }: Asked): string {
   return agentName ?? agentId ?? clientId
 }

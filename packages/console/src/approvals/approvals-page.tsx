@@ -27,7 +27,7 @@ import { needsPerson } from './caller-state.tsx'
 import { groupsOf, WaitingList } from './waiting-list.tsx'
 
 const route = getRouteApi('/w/$workspace/$environment/approvals')
-/** Where the list and a request are side by side. */
+/** From this width on, the list and a request are side by side. */
 const WIDE = '(min-width: 64rem)'
 const SEARCH_ID = 'search-approvals'
 const TITLE_CHARS = 60

@@ -159,7 +159,7 @@ function Origin({ runId, eventId, text }: { runId: string | null; eventId: strin
   )
 }
 
-/** Without quotation marks, unless the text looks like another JSON value or is empty. */
+/** A text without its quotation marks, unless it is empty or looks like another JSON value. */
 function plain(json: string, isCut: boolean): string {
   return isCut || /^(?:[^"]|"(?:[-+.\d]|true"|false"|null"|"|[{[]))/.test(json) ? json : (JSON.parse(json) as string)
 }

@@ -25,7 +25,7 @@ interface Props {
   onDecided: () => void
 }
 
-/** Of more requests, the line of the list is shown. */
+/** For more requests, only the line of the list is shown. */
 const INPUTS_READ = 50
 
 /** Shows what will be decided, who asks, and in what the requests differ; then what the server made of each. */
@@ -33,7 +33,7 @@ export function DecideMany({ environmentId, approvals, onClose, onDecided }: Pro
   const cache = useQueryClient()
   const { data: me } = useQuery(meQuery)
   const reason = useRef<HTMLInputElement>(null)
-  // What is shown of the others is not what would run: each is approved on its own page.
+  // The others show something else than what would run: each is approved on its own page.
   const approvable = approvals.filter(({ inputCheck }) => inputCheck?.result !== 'does_not_match')
   const decide = useMutation({
     mutationFn: async (decision: Decision) => {
@@ -118,7 +118,7 @@ export function DecideMany({ environmentId, approvals, onClose, onDecided }: Pro
   )
 }
 
-/** Of a request beyond those that are read whole, only that no input was shown. */
+/** For requests beyond those that are read whole, the decision says that no input was shown. */
 function seenOf({ id, inputCheck }: ApprovalCard, detail: ApprovalDetail | undefined) {
   if (detail) return [{ id, eventId: detail.inputPreview?.eventId ?? null }]
   return inputCheck?.reason === 'not_recorded' ? [{ id, eventId: null }] : []
@@ -145,7 +145,7 @@ function Tool({ environmentId, toolName, items, isDecided }: ToolProps) {
   const { same, own } = differencesOf(
     items.map((_, at) => {
       const shown = details[at]?.data?.inputPreview
-      // Another input would run: it is not the same as the others, whatever it shows.
+      // If another input would run, it counts as different, whatever is shown.
       return shown && shown.check.result !== 'does_not_match' ? shown.json : null
     }),
   )

@@ -82,7 +82,7 @@ interface EndedProps {
   onDone: () => void
 }
 
-/** Another person was first, or the time was over, while this person read or wrote. */
+/** Another person decided first, or the time ran out, while this person read or wrote. */
 function EndedMeanwhile({ text, reason, onDone }: EndedProps) {
   const note = useRef<HTMLDivElement>(null)
   // The form went away with the focus in it.
@@ -262,7 +262,7 @@ function buttonText(
 
 const BUTTON_CHARS = 60
 
-/** Who else can decide: people with the role, and programs with a token. */
+/** The others who can decide: people with the role, and programs with a token. */
 export function Others({ deciders, me }: { deciders: ApprovalDetail['deciders']; me: string | undefined }) {
   if (deciders === null) return null
   const { people, more, tokens } = deciders

@@ -230,7 +230,7 @@ export function endingOf({ status, decidedBy, decidedAt }: Decided, me: Me): str
   return `${isMine ? 'You' : (decidedBy?.name ?? 'Another person')} ${approvalWord(status).toLowerCase()} it${at}.`
 }
 
-/** Of requests that need two people. */
+/** Why this person cannot decide a request that needs two people. */
 const NOT_YOU = new Map<string, string>([
   ['same_person', 'You approved it first: somebody else must approve it too.'],
   ['runs_agent', 'It needs two people other than the one who runs the agent.'],

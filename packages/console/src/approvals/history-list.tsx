@@ -76,7 +76,7 @@ interface ListedProps {
   of: OperatorApproval & Partial<ApprovalCard>
   isCurrent: boolean
   chip: ReactNode
-  /** Between the tool and who decided. */
+  /** Shown between the tool and the person who decided. */
   children: ReactNode
 }
 

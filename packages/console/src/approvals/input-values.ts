@@ -12,7 +12,7 @@ export interface InputPart {
 
 interface Differences {
   same: InputPart[]
-  /** Of each input, in the order given. Null: it is not recorded, or not as whole JSON. */
+  /** For each input, in the order given. Null: it is not recorded, or not as whole JSON. */
   own: (InputPart[] | null)[]
 }
 
@@ -22,7 +22,7 @@ const PARTS = 60
 export function differencesOf(inputs: readonly (string | null)[]): Differences {
   const read = inputs.map(partsOf)
   const known = read.filter((parts) => parts !== null)
-  // What cannot be compared may differ.
+  // Inputs that cannot be compared may differ.
   const isWhole = known.length === inputs.length
   const isShared = ({ name, text }: InputPart) => isWhole && known.every((parts) => parts.get(name) === text)
   const listed = (parts: ReadonlyMap<string, string>) => [...parts].map(([name, text]) => ({ name, text }))

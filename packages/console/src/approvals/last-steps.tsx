@@ -18,7 +18,7 @@ import { Skeleton } from '../web/ui/states.tsx'
 const route = getRouteApi('/w/$workspace/$environment/approvals/$approvalId')
 const REFRESH_MS = 2_000
 const STEPS_SHOWN = 6
-/** Of a larger payload only the label is shown. */
+/** For a larger payload, only the label is shown. */
 const STEP_BYTES = 65_536
 
 /** What the run did last, in the order of time. */

@@ -19,7 +19,7 @@ export interface Group {
   items: ApprovalCard[]
 }
 
-/** Those for which somebody waits first; then in the order of the earliest deadline in each. */
+/** Requests whose caller waits come first; then the groups by their earliest deadline. */
 export function groupsOf(pending: readonly ApprovalCard[]): Group[] {
   const groups = new Map<string, Group>()
   for (const item of [...pending.filter(needsPerson), ...pending.filter((item) => !needsPerson(item))]) {

@@ -1,4 +1,4 @@
-/** What an environment keeps, finds, gives out and erases. */
+/** What an environment stores, finds, exports and erases. */
 import { useQuery } from '@tanstack/react-query'
 import { getRouteApi } from '@tanstack/react-router'
 import { useState } from 'react'

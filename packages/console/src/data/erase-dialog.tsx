@@ -16,7 +16,7 @@ import { MenuItem, Popover } from '../web/ui/overlay.tsx'
 
 interface EraseDialogProps {
   place: Place
-  /** What to erase; null: the person says it. */
+  /** The subject to erase; null: the person enters it. */
   subject: Pick<ErasureSubject, 'kind' | 'id'> | null
   onClose: () => void
 }
@@ -136,7 +136,7 @@ interface EraseMenuProps {
   place: Place
   subject: Pick<ErasureSubject, 'kind' | 'id'>
   className?: string
-  /** What else can be done with it, also by those who are not admins. */
+  /** Further acts on the subject, also for people who are not admins. */
   children?: ReactNode
 }
 

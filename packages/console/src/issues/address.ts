@@ -5,7 +5,7 @@ import { readFilters, readRange, type Range, textOf } from '../web/address.ts'
 
 /** The range is that of the last detection. Its state is open unless chosen. */
 export interface IssueListAddress extends Range, FilterAddress<typeof ISSUE_FILTERS> {
-  /** By the latest detection unless chosen; the range is of the same. */
+  /** Sort and range use the first detection; absent: the latest. */
   first?: 'true'
 }
 

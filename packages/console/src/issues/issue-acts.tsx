@@ -8,7 +8,7 @@ import { useTriage, type Act } from './triage.ts'
 interface Props {
   environmentId: string
   workspaceId: string
-  /** Those of the acts: an issue, those that are chosen, or the one that the keys have reached. */
+  /** The issues that the acts change: one issue, the chosen ones, or the one that the keyboard has reached. */
   targets: readonly Target[]
   /** Issues that look alike, which a person asked to merge. */
   alike?: readonly Target[] | null

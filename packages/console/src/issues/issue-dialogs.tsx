@@ -13,7 +13,7 @@ import { Choice } from '../web/ui/filters.tsx'
 import { counted } from '../web/text/format.ts'
 import { stateWord } from '../web/text/states.ts'
 
-/** Of issues that a person acts on: one, or those that were chosen in the list. */
+/** An issue that a person acts on, alone or with others chosen in the list. */
 export type Target = Pick<IssueSummary, 'id' | 'title' | 'state' | 'assignee' | 'ignoredUntil' | 'affectedRuns'>
 
 interface DialogProps<Answer> {
@@ -96,7 +96,7 @@ const TIMES = [
   ['until someone reopens it', null],
 ] as const
 
-/** Until when; null: until someone reopens it. */
+/** Asks until when an issue is ignored; null: until someone reopens it. */
 export function IgnoreDialog(props: DialogProps<string | null>) {
   const { targets, onClose } = props
   const [chosen, setChosen] = useState(1)

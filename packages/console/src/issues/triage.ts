@@ -1,4 +1,4 @@
-/** What people do with issues, with what undoes it: one at a time, because a merge changes what the next one meets. */
+/** What people do with issues, and how to undo it: one at a time, because a merge changes what the next act finds. */
 import { skipToken, useMutation, useQuery, useQueryClient } from '@tanstack/react-query'
 import { api } from '../web/api.ts'
 import { counted } from '../web/text/format.ts'

@@ -201,7 +201,7 @@ function draftOf({ name, kind, agentId, period, against, ...alert }: Alert): Dra
 
 type Options = readonly (readonly [value: string, word: string])[]
 
-/** With the value that was set elsewhere. */
+/** Adds the value that was set elsewhere to the options. */
 function withOwn(options: Options, value: string): Options {
   return options.some(([one]) => one === value) ? options : [...options, [value, value]]
 }

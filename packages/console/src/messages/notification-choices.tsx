@@ -34,7 +34,7 @@ export function Choices({ choices }: { choices: NotificationChoice[] }) {
     ({ id }) => id === place.workspace.id || choices.some(({ workspaceId }) => workspaceId === id),
   )
   const lists = useQueries({ queries: shown.map(({ id }) => environmentsQuery(id)) })
-  // What was clicked shows at once, and what the server says after its answer.
+  // A click shows at once; the server's answer then replaces it.
   const [wished, setWished] = useState<Wish[] | null>(null)
   const save = useMutation({
     mutationFn: (environments: Wish[]) => api.changeNotificationSettings({ body: { environments } }),

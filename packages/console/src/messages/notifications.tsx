@@ -52,7 +52,7 @@ function Switch({ settings, own }: SwitchProps) {
     mutationFn: async () => {
       if (own) return switchOff(own)
       await switchOn(settings.publicKey)
-      // Who has not chosen yet is told about the environment that they look at.
+      // A person who has not chosen yet is notified about the environment that they look at.
       if (settings.environments.length > 0) return
       const first = { environmentId: place.environment.id, kinds: ['approvals', 'alerts'], severity: 'LOW' } as const
       await api.changeNotificationSettings({ body: { environments: [{ ...first, kinds: [...first.kinds] }] } })

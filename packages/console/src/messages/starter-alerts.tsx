@@ -48,7 +48,7 @@ const STARTERS: readonly (NewAlert & { why: string })[] = [
   { ...COMMON, name: 'Budget of the month', kind: 'budget', threshold: 100, why: 'at 50, 80 and 100 % of $100' },
 ]
 
-/** Those whose messages a person reads. Signed JSON has a secret to keep, which the page of webhooks shows. */
+/** Formats that people read. Signed JSON needs a secret, which only the page of webhooks shows. */
 const TARGETS = [
   ['mail', 'Mail'],
   ['slack', 'Slack'],

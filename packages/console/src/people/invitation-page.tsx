@@ -1,7 +1,7 @@
 import { exact } from '../web/text/format.ts'
 /**
- * Where a person accepts an invitation. The secret follows the #, which browsers never send to a server. So it reaches no
- * log, and opening the link changes nothing.
+ * A person accepts an invitation here. The secret follows the #, which browsers never send to a server. So it reaches
+ * no log, and opening the link changes nothing.
  */
 import { useQuery } from '@tanstack/react-query'
 import { useRouter } from '@tanstack/react-router'

@@ -28,7 +28,7 @@ export function SignInPage() {
   }, [])
 
   async function proceed(): Promise<void> {
-    // What another person has read here is not shown to this one.
+    // Never show what another person has read here.
     cache.clear()
     // Only an address of the console itself: the router takes nothing else apart from its own pages.
     await router.navigate({ href: back?.startsWith('/w/') ? back : '/', replace: true })
@@ -44,7 +44,10 @@ interface StepsProps {
   Frame?: (props: { title: string; children: ReactNode }) => ReactNode
 }
 
-/** Without a frame it stands in a dialog over a page, which must stay: the identity provider gets a window of its own. */
+/**
+ * Without `Frame`, the steps are in a dialog over a page that must stay open, so the identity provider gets a window of
+ * its own.
+ */
 export function SignInSteps({ ended, onSignedIn, Frame }: StepsProps) {
   const [step, setStep] = useState<Step>('password')
 

@@ -4,7 +4,6 @@ import { textOf } from '../web/address.ts'
 const PARTS = ['edit', 'versions', 'deployments'] as const
 type Part = (typeof PARTS)[number]
 
-/** What the address of a policy or a prompt holds. */
 interface VersionedAddress {
   show?: Part
   /** Versions that are compared. */
@@ -44,7 +43,6 @@ interface NewPolicyAddress {
 export const readNewPolicySearch = (search: Record<string, unknown>): NewPolicyAddress =>
   textOf(search, ['run', 'step'])
 
-/** What the address of a prompt holds. */
 interface PromptAddress extends Omit<VersionedAddress, 'show'> {
   show?: Part | 'results'
 }

@@ -52,7 +52,7 @@ function NextStep({
   const { environment } = place
   const toSimulation = () => {
     onSimulate()
-    // After the part is on screen.
+    // Focus only after the part is on screen.
     setTimeout(() => document.getElementById(SIMULATE_ID)?.focus())
   }
   return (

@@ -107,7 +107,7 @@ function Versions({ policy: { workspaceId, policyId, newest } }: { policy: Polic
   )
 }
 
-/** What the policy asked people lately, and what they said. */
+/** What the policy asked people lately, and how they decided. */
 function AskedLately({ environmentId, policyId }: { environmentId: string; policyId: string }) {
   const params = route.useParams()
   const { data } = useAskedBy(environmentId, policyId)

@@ -22,7 +22,7 @@ export interface ReadySet {
   readonly examples: readonly (ExampleCall & { readonly name?: string })[]
 }
 
-/** What vite.config.ts puts here. */
+/** vite.config.ts defines it. */
 declare const READY_SETS: readonly ReadySet[]
 export const READY = READY_SETS
 

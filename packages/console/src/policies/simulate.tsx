@@ -224,7 +224,7 @@ const STATE_WORDS: Record<CallState, string> = {
   neverRan: 'Never started by the agent',
 }
 
-/** What an answer about the past rests on. */
+/** What an answer about the past is based on. */
 function Past({ past: { unknown, tools, labelledTools, unlabelled } }: { past: NonNullable<Result['past']> }) {
   return (
     <p className="text-soft">

@@ -18,7 +18,7 @@ export const STATUS_FILTERS = ['RUNNING', 'STALLED', 'COMPLETED', 'FAILED', 'CAN
 export const RUN_ORDERS = RUN_SORTS.filter((sort) => sort !== 'newest')
 export type RunSort = (typeof RUN_ORDERS)[number]
 
-/** Such runs have no end, which every other order needs. */
+/** These runs have no end yet, and every other order needs one. */
 export const isOpen = (status: string | undefined): boolean => status === 'RUNNING' || status === 'STALLED'
 
 /** The range is that of the start times. */
@@ -83,7 +83,7 @@ export function readCompareAddress(search: Record<string, unknown>): CompareAddr
 /** What the address of the queue of runs to judge holds: which runs, what is judged, and which share. */
 
 export interface JudgeAddress extends Omit<RunListAddress, 'columns' | 'unscored' | 'scoreOrder'> {
-  /** By whom the runs are not judged; absent: by the person who looks. */
+  /** Show runs that nobody has judged; absent: those that the person who looks has not judged. */
   by?: 'anyone'
   /** Name of the score that is given. */
   name?: string
@@ -119,7 +119,6 @@ export const MEASURES_OF: Record<(typeof GROUPS)[number], readonly (typeof MEASU
   user: ['cost', 'tokens', 'steps', 'outcomes', 'failed'],
 }
 
-/** What the address of the usage page holds. */
 export interface UsageAddress extends Range {
   by?: (typeof GROUPS)[number]
   show?: (typeof MEASURES)[number]
@@ -142,7 +141,6 @@ export type SumOrder = (typeof SUM_ORDERS)[number]
 /** The period of sums, unless the address has one. */
 export const SUMS_SINCE: Since = '7d'
 
-/** What the addresses of the lists of agents and sessions hold. */
 export interface SumsAddress extends Range {
   order?: SumOrder
   /** Part of a name. */

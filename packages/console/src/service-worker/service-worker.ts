@@ -7,10 +7,10 @@ import type { NotificationText, PushedNotification } from '@tacho/contract/messa
 declare const self: ServiceWorkerGlobalScope
 
 const TEXT_MS = 8_000
-/** Of the console, also below a path. */
+/** The address of the console, also below a path. */
 const HOME = new URL(self.registration.scope)
 
-/** What everybody may know who sees the screen. */
+/** Texts that anybody who sees the screen may read. */
 const GENERAL: Record<PushedNotification['event'], { title: string; page: string }> = {
   'approval.requested': { title: 'An approval is waiting', page: 'approvals' },
   'alert.firing': { title: 'An alert fires', page: 'alerts' },

@@ -35,7 +35,7 @@ interface Credential {
 export const hasEnded = ({ expiresAt, revokedAt }: Credential, now: number): boolean =>
   revokedAt !== null || (expiresAt !== null && Date.parse(expiresAt) <= now)
 
-/** Those that still work come first; then by name, and the newest first. */
+/** Credentials that still work come first; then by name, and the newest first. */
 export function usefulFirst<Item extends Credential & { name: string; createdAt: string }>(
   items: readonly Item[],
   now: number,

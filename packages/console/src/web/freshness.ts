@@ -20,7 +20,7 @@ export type Freshness =
   | { state: 'signed_out'; since: number }
 
 const TICK_MS = 500
-/** Without an answer for so long, the service is asked who the person is: the least that it can be asked. */
+/** After this long without an answer, the console asks who the person is, which is the cheapest request. */
 const QUIET_MS = 2_000
 const ANSWER_MS = 2_000
 /** Quiet, and the question got no answer either: after 4.2 s, and a tick later the page says it. */
@@ -60,7 +60,7 @@ export function useFreshness(): { freshness: Freshness; check: () => void } {
       if (known.state !== 'signed_out') return
       const before = cache.getQueryData(meQuery.queryKey)
       if (before !== undefined && before.id !== me.value.id) {
-        // What the other person wrote or read here is not this one's.
+        // The other person's drafts are not this one's.
         forgetDrafts()
         return window.location.reload()
       }

@@ -83,7 +83,7 @@ interface Page<Item, Place> {
 
 interface Options<Item, Place> {
   queryKey: readonly unknown[]
-  /** From a place that the page before gave; undefined: the first page. */
+  /** Reads from the place that the previous page returned; undefined: the first page. */
   read: (place: Place | undefined, signal: AbortSignal) => Promise<Page<Item, Place>>
   /** How often the list is read again while it shows one page. */
   refreshMs?: number

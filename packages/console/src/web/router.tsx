@@ -379,7 +379,7 @@ export function createConsoleRouter(cache: QueryClient) {
     routeTree,
     basepath: BASE === '' ? '/' : BASE,
     context: { cache },
-    // What no page reads, or what it cannot read, is taken out of the address.
+    // Parameters that no page reads, or that it cannot read, are removed from the address.
     search: { strict: true },
     defaultPreload: 'intent',
     // The query cache decides what is fresh.

@@ -7,7 +7,7 @@ import { SETTINGS } from './shell/pages.ts'
 
 const route = getRouteApi('/w/$workspace/$environment/settings')
 
-/** What surrounds every page of the settings. */
+/** The frame around every page of the settings. */
 export function SettingsPage() {
   const params = route.useParams()
   const { place } = route.useRouteContext()

@@ -10,7 +10,7 @@ export const saysInput = (sentence: readonly SentencePart[]): boolean => sentenc
 export const amountIn = (sentence: readonly SentencePart[]): string | null =>
   sentence.find(({ kind }) => kind === 'amount')?.text ?? null
 
-/** What a button says that approves it: `Approve 917 EUR`, `Approve: cancel reservation`. Raw, as the parts are. */
+/** The text of the button that approves: `Approve 917 EUR`, `Approve: cancel reservation`. Raw, as the parts are. */
 export function approveText(sentence: readonly SentencePart[]): string {
   const amount = amountIn(sentence)
   if (amount !== null) return `Approve ${amount}`
@@ -25,7 +25,7 @@ export function originText({ kind, label, path, isPart, step }: ValueOrigin): st
   return `${isPart ? 'in' : 'equals'} ${where} of ${label}, step ${step}`
 }
 
-/** Where a field comes from, when nothing has it. */
+/** The text for a field whose value appeared nowhere before. */
 export function noOriginText(
   { origins, check }: Pick<InputField, 'origins' | 'check'>,
   { isWhole, stepsRead }: Pick<CallGrounds, 'isWhole' | 'stepsRead'>,

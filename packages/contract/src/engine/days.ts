@@ -37,7 +37,7 @@ export function timeAt(local: number, zone: string): number {
   return times.length > 0 ? Math.min(...times) : changeAfter(local - Math.max(before, after), zone)
 }
 
-/** Between two hours that have other offsets, to the minute. */
+/** Finds the minute between two hours in which the offset changes. */
 function changeAfter(from: number, zone: string): number {
   const first = offsetAt(from, zone)
   let [low, high] = [from, from + 3 * HOUR_MS]
@@ -53,7 +53,7 @@ function changeAfter(from: number, zone: string): number {
 export function startOfDay(time: number, zone: string): number {
   const midnight = (local: number) => timeAt(Math.floor(local / DAY_MS) * DAY_MS, zone)
   const start = midnight(time + offsetAt(time, zone))
-  // On the day on which a clock goes back over midnight, the first one counts.
+  // If a clock goes back over midnight, the day begins at the first midnight.
   return start <= time ? start : midnight(time + offsetAt(time, zone) - DAY_MS)
 }
 

@@ -6,7 +6,7 @@ export const LIMITS = {
   batchEvents: 100,
   /** Requests of one connection that are not answered, or whose answers are not read. One more closes it. */
   pipelinedRequests: 32,
-  /** What a connection sends behind a request that waits, before it is read no further. */
+  /** Bytes that a connection may send behind a request that waits, before reading stops. */
   pipelinedBytes: 16_384,
   idleConnections: 5_000,
   /** Messages to /mcp of one token; four run at a time. */

@@ -60,7 +60,7 @@ export function shownParts(text: string, { lineBreaks = false }: { lineBreaks?: 
   return parts
 }
 
-/** What is wrong with the letters of a text, one sentence a word. Invisible characters do not part a word. */
+/** Warnings about the letters of a text, one sentence a word. Invisible characters do not part a word. */
 export function lookalikes(text: string): string[] {
   const joined = text.toWellFormed().replace(UNSAFE, (character) => (/\s/u.test(character) ? ' ' : ''))
   const parts: ShownPart[] = []
@@ -126,7 +126,7 @@ function named(letters: readonly string[]): string {
 
 /** A text that every store accepts, in at most `max` code points: well-formed, without NUL. */
 export function shortenedText(text: string, max: number): string {
-  // Before anything that walks the whole text.
+  // Cut first: everything below walks the whole text.
   const start = text.length > 2 * max ? text.slice(0, 2 * max) : text
   const clean = start.toWellFormed().replaceAll('\0', '\u{FFFD}')
   if (clean.length <= max) return clean

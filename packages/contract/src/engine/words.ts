@@ -49,7 +49,10 @@ export type GrantRule = (typeof GRANT_RULES)[number]
 export const GRANT_SCOPES = ['input', 'tool', 'condition'] as const
 export type GrantScope = (typeof GRANT_SCOPES)[number]
 
-/** Of a version that does not say it: what holds calls up fails closed; else the severity decides, as before `onError` existed. */
+/**
+ * For a version that does not set it: a policy that holds calls up fails closed; for others the severity decides, as
+ * before `onError` existed.
+ */
 export function defaultOnError({ action, severity }: { action: string; severity: string }): OnError {
   const holdsUp = action !== 'ALLOW' && action !== 'WARN'
   return holdsUp || (severity !== 'LOW' && severity !== 'MEDIUM') ? 'act' : 'ignore'
@@ -195,7 +198,7 @@ export const SCORE_NAME_PATTERN = '^[^<>=\\s](?:[^<>=\\x00-\\x1f]*[^<>=\\s])?$'
 /** With the value `true`, a batch may have events older than 30 days: they come from another system. Lower case, as Node has it. */
 export const IMPORT_HEADER = 'x-tacho-import'
 
-/** With a batch, once: since the delivery before, the spool of the client was full, or began to fail. */
+/** Sent once, with a batch: since the previous delivery, the client's spool was full or began to fail. */
 export const SPOOL_HEADER = 'x-tacho-spool'
 export const SPOOL_TROUBLES = ['full', 'failed'] as const
 export type SpoolTrouble = (typeof SPOOL_TROUBLES)[number]
@@ -206,7 +209,7 @@ export const CLOSING_HEADER = 'x-tacho-closing'
 /** Seconds that a client may wait for a change of the configuration (`wait`). Absent: ask again at intervals. */
 export const WAIT_HEADER = 'x-tacho-wait'
 
-/** What became of a request that is closed. The first that is true. */
+/** What became of a closed request: the first that is true. */
 export const HINDSIGHTS = {
   ran_before: 'It ran before a person decided',
   ran_anyway: 'It ran although it was rejected or had expired',

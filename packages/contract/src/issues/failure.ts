@@ -59,12 +59,12 @@ export function whyLook(run: EndedRun, now: number): string | null {
   return silence === null ? whyEnded(run) : `no event for ${duration(silence)}`
 }
 
-/** In a line each, the nearest first: `because ConnectionRefusedError: …`. */
+/** One line for each cause, the nearest first: `because ConnectionRefusedError: …`. */
 export function causeLines({ causes }: Pick<Failure, 'causes'>): string[] {
   return causes.map((cause) => `because ${failureLine(cause, null)}`)
 }
 
-/** Of a failed run without an event that says why, such as an imported one. */
+/** For a failed run without an event that says why, such as an imported one. */
 export const BY_OUTCOME = 'failed by its recorded outcome'
 /** Why a run ended that the stalled rule closed. */
 export const WENT_SILENT = 'its process went silent'

@@ -13,7 +13,7 @@ interface StackFrame {
   path: string
 }
 
-/** As people read it: `parseOrder (tools/orders.ts)`. Null: no frame of the stack is the user's own. */
+/** The user's own frame, in a form for people: `parseOrder (tools/orders.ts)`. Null: the stack has none. */
 export function ownFrame(stack: string): string | null {
   const ownPlace = newestFirst(stack).find(({ path }) => isOwn(path))
   if (ownPlace === undefined) return null

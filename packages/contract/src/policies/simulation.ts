@@ -46,7 +46,7 @@ const hitRun = Type.Object({
   at: time('When that call happened'),
 })
 
-/** Of a question about flows: simulation of the value's way instead of the condition alone. */
+/** A question about flows: simulates the way of a value, instead of only the condition. */
 const FlowQuestion = Type.Object(
   {
     fromTool: Type.Optional(text(LIMITS.textChars, 'The tool that returned the value; one `*` stands for any text')),

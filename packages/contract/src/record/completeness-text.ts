@@ -1,4 +1,4 @@
-/** What of a run arrived, in a sentence. Pure. */
+/** How much of a run arrived, as a sentence. Pure. */
 import { number } from '../engine/format.ts'
 import type { Completeness } from './completeness.ts'
 

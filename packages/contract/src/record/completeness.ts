@@ -57,7 +57,7 @@ export const CompletenessQuery = Type.Object({
 })
 export type CompletenessQuery = Static<typeof CompletenessQuery>
 
-/** What a client or an agent lost. */
+/** Events that a client or an agent lost. */
 export const CompletenessSum = Type.Object(
   {
     key: Type.String({ description: 'Client id, or internal agent id' }),

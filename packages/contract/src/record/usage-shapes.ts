@@ -6,9 +6,9 @@
  */
 
 export interface CallCounts {
-  /** With the cached tokens. Null: not said. */
+  /** Includes the cached tokens. Null: not reported. */
   promptTokens: number | null
-  /** With the reasoning. Null: not said. */
+  /** Includes the reasoning tokens. Null: not reported. */
   completionTokens: number | null
   totalTokens: number | null
   /** Parts of the prompt. Of the written tokens, `cacheWrite1hTokens` are kept for an hour. */

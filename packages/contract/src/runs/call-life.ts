@@ -56,7 +56,7 @@ export function outcomeText(payload: Json): string {
   return why === undefined ? 'never ran' : `never ran: ${why}`
 }
 
-/** What a list says of a TOOL_CALL that neither returned nor failed; null for the others. */
+/** The note in a list on a TOOL_CALL that neither returned nor failed; null for the others. */
 export function unusualEnd(eventType: string, payload: Json): string | null {
   if (eventType !== 'TOOL_CALL') return null
   const outcome = callOutcome(payload)
@@ -67,7 +67,7 @@ export function unusualEnd(eventType: string, payload: Json): string | null {
 export interface AskedCall {
   id: string | null
   name: string
-  /** As received, where they are no JSON or the call was cut. */
+  /** The text as received, if it is not JSON or the call was cut off. */
   arguments: string | null
   problem: string | null
 }

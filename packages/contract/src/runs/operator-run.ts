@@ -60,7 +60,7 @@ export const RunScore = Type.Object(
 )
 export type RunScore = Static<typeof RunScore>
 
-/** Who may judge sees what others judged only afterwards, or when asking for it. */
+/** A person who may judge sees the judgements of others only after their own, or on request. */
 export const BlindQuery = Type.Object({
   blind: Type.Optional(
     Type.Enum(['true', 'false'], {

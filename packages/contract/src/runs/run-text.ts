@@ -20,7 +20,7 @@ export function costWords({ usage, estimatedCost, unpricedCalls }: Used, shown: 
   return unpricedCalls > 0 && isNone ? UNKNOWN : costMark({ estimatedCost, unpricedCalls }) + whole
 }
 
-/** What stands before a cost of which a part is missing or estimated. The weaker claim comes first. */
+/** The words before a cost of which a part is missing or estimated. The weaker claim comes first. */
 export const COST_MARKS = ['at least ', '≈ ', ''] as const
 export type CostMark = (typeof COST_MARKS)[number]
 
@@ -40,7 +40,7 @@ export function spentWords(cost: number, unpricedCalls: number, shown: (cost: nu
 export const knownCost = ({ usage, estimatedCost, unpricedCalls }: Used): number | null =>
   usage.cost === 0 && (estimatedCost !== null || unpricedCalls > 0 || usage.totalTokens === 0) ? null : usage.cost
 
-/** In total, or null where nothing said it. */
+/** In total, or null if no event reported any. */
 export const knownTokens = ({ totalTokens }: Used['usage']): number | null => (totalTokens === 0 ? null : totalTokens)
 
 export const tokenWords = (totalTokens: number, shown: (tokens: number) => string): string =>

@@ -83,7 +83,7 @@ export const ScoreNames = Type.Object(
 )
 export type ScoreNames = Static<typeof ScoreNames>
 
-/** What runs with a score of one name add up to. */
+/** Sums over the runs with a score of one name. */
 export const ScoreSum = Type.Object(
   {
     name: scoreName,
@@ -146,7 +146,7 @@ export type ScoreSums = Static<typeof ScoreSums>
 
 const ScoreAgreementQuery = Type.Object({ name: scoreName, ...scoreWindow })
 
-/** What two authors said of the same runs and steps. */
+/** How two authors judged the same runs and steps. */
 export const ScoreAgreement = Type.Object(
   {
     items: Type.Array(

@@ -14,7 +14,7 @@ export interface Share {
   whole: number
 }
 
-/** Where the true share is likely to be, from 0 to 1. Source: Wilson, JASA 22 (1927), 209. */
+/** The interval in which the true share is likely to be, from 0 to 1. Source: Wilson, JASA 22 (1927), 209. */
 export function shareInterval({ part, whole }: Share): [low: number, high: number] {
   if (whole === 0) return [0, 1]
   const [share, weight] = [part / whole, Z ** 2 / whole]
@@ -23,7 +23,7 @@ export function shareInterval({ part, whole }: Share): [low: number, high: numbe
   return [part === 0 ? 0 : middle - half, part === whole ? 1 : middle + half]
 }
 
-/** Of values: how many, their sum, and the sum of their squares. */
+/** Number of values, their sum, and the sum of their squares. */
 export type Sums = Record<'count' | 'sum' | 'squares', number>
 
 /** Half the interval of a mean; null for fewer than two values. Source: Student, 1908. */
@@ -158,7 +158,7 @@ export function failureComparison(one: NamedOutcomes, other: NamedOutcomes): str
   return `No difference in failures that these numbers can show (${probability}): ${one.name} failed in ${both}.${more}`
 }
 
-/** Of versions from newest to oldest, the newest two that have runs that ended. */
+/** Compares the two newest versions that have ended runs. `results`: the newest first. */
 export function versionComparison(results: readonly (Outcomes & { version: string })[]): string | null {
   const [newest, before] = results.filter((result) => endedRuns(result) > 0)
   if (!newest || !before) return null

@@ -28,7 +28,7 @@ export function nullableTime(description: string): TUnsafe<string | null> {
 /** For records that name their author: an import states authors, so imported records are marked. */
 export const importedAt = nullableTime('When an import brought it; null: it was done in this installation')
 
-/** Of what the store has a checksum of. */
+/** Marks a row whose checksum in the store does not match. */
 export function damaged(description: string): Type.TOptional<Type.TLiteral<true>> {
   return Type.Optional(Type.Literal(true, { description }))
 }

@@ -16,7 +16,7 @@ type FilterValue =
   | { kind: 'words'; words: readonly string[] }
 
 export type FilterRow = FilterValue & {
-  /** In the reference of the API. */
+  /** Its description in the API reference. */
   describes: string
   /** Flag of the CLI, what its help says of it, and for a flag without a value its word; without one, no command has it. */
   flag?: readonly [flags: string, help: string, word?: string]
@@ -30,13 +30,13 @@ interface FilterField {
   label: string
   /** If it differs from the label. */
   placeholder?: string
-  /** Of a choice: the word for no choice. */
+  /** In a choice: the word for no choice. */
   all?: string
-  /** Of a choice: the words for its values, if the page has none. */
+  /** In a choice: the words for its values, if the page has none. */
   words?: readonly string[]
   /** What a text must look like. */
   pattern?: string
-  /** Of a duration: the offered ones, in milliseconds. */
+  /** In a duration: the offered values, in milliseconds. */
   offered?: readonly number[]
 }
 

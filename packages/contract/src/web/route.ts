@@ -51,7 +51,10 @@ interface Part {
   readonly anyOf?: readonly Part[]
 }
 
-/** Without it, a misspelt `expiresAt` would make a token that never expires. Objects without fixed members stay open. */
+/**
+ * Refuses unknown members: a misspelt `expiresAt` would make a token that never expires. Objects without fixed members
+ * stay open.
+ */
 export function closedBodies<Routes extends Record<string, Route>>(routes: Routes): Routes {
   const rows = Object.entries(routes).map(([name, route]) => {
     const { body } = route
@@ -114,7 +117,7 @@ export type Access = 'anyone' | 'signed-in' | Role | 'installation'
 /** One endpoint of the operator API. */
 export interface OperatorRoute extends Route {
   readonly access: Access
-  /** What it writes to the audit log: `<noun>.<verb>`, and the kind of the target. */
+  /** Its audit entry: `<noun>.<verb>`, and the kind of the target. */
   readonly audit?: { readonly action: string; readonly target: string }
 }
 

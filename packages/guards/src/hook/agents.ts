@@ -14,7 +14,7 @@ export interface AgentForm {
   readonly tools?: Readonly<Record<string, readonly [name: string, ...input: string[]]>>
   /** The answer that refuses a tool, with its parts around the reason as JSON text. */
   readonly denial: readonly [before: string, after: string]
-  /** What its command prints if there is no objection; nothing by default. */
+  /** Printed by its command if there is no objection; nothing by default. */
   readonly pass?: string
   /** Whether it shows a `systemMessage` to the person in front of it. */
   readonly showsMessages: boolean
@@ -47,10 +47,10 @@ interface SettingsForm {
 }
 
 interface ManagedForm {
-  /** On Linux and on macOS, below the root. We write it only if there is none. */
+  /** Below the root, on Linux and on macOS. We write it only if it does not exist. */
   readonly file: string
   readonly darwin?: string
-  /** What stands there beside the hooks. */
+  /** Further members of the file, beside the hooks. */
   readonly beside: Readonly<Record<string, unknown>>
   /** Whether hooks of users and projects do not run any more. */
   readonly isAlone: boolean
@@ -289,7 +289,7 @@ export const AGENTS: Readonly<Record<AgentName, AgentForm>> = {
       beforeReadFile: ['Read', 'file_path'],
     },
     denial: ['{"permission":"deny","agent_message":', '}'],
-    // With failClosed, an empty answer is none.
+    // With failClosed, an empty answer counts as no answer.
     pass: '{}',
     showsMessages: false,
     settings: {

@@ -51,7 +51,7 @@ export function commandFor(
     ...(variables['NODE_EXTRA_CA_CERTS'] && { NODE_EXTRA_CA_CERTS: path.resolve(variables['NODE_EXTRA_CA_CERTS']) }),
   }
   const isBeforeTool = AGENTS[agent].events[event] === 'PreToolUse'
-  // Only these records do not say their step.
+  // Only the records of these agents lack their step.
   const step = AGENTS[agent].settings.form === 'list' ? ['--step', event] : []
   const words = [
     '/usr/bin/env',

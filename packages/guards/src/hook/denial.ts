@@ -5,7 +5,7 @@ import type { ToolCall } from './tool-call.ts'
 
 const CALL_CHARS = 100
 const POLICY = /^policy "([^"]*)"/
-/** Of a call that a policy held back, and that no person allowed. */
+/** Codes of a call that a policy held back and that no person allowed. */
 const BY_PERSON: ReadonlySet<string> = new Set([
   'approval_rejected',
   'approval_expired',

@@ -113,7 +113,7 @@ function failureOf(why: string): string {
   return `tacho: the hook failed: ${why}.${isBeforeTool ? ' The tool was not run.' : ''}\n`
 }
 
-/** Until the record is read, it may be about a tool. */
+/** Assume that it is about a tool until the record is read. */
 let isBeforeTool = true
 // If it never ends. The build is CommonJS, which has no await here.
 process.exitCode = REFUSED

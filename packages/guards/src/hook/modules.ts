@@ -80,7 +80,7 @@ function run(step, fields) {
       }
     }
     const child = spawn('/bin/sh', ['-c', command], { stdio: 'pipe' })
-    // What it started may live on and keep the pipes open.
+    // Processes that it started may live on and keep the pipes open.
     const timer = setTimeout(() => {
       child.kill()
       child.stdout.destroy()

@@ -13,7 +13,7 @@ type Fetch = NonNullable<TachoOptions['fetch']>
 const ANSWER_MS = 1_000
 const REMEMBERED_MS = 60_000
 
-/** Not worth a retry, so the call is denied at once. */
+/** A retry is not worth its time, so the call is denied at once. */
 const NO_APPROVAL: Awaited<ReturnType<Fetch>> = {
   status: 424,
   headers: { get: () => null },

@@ -127,7 +127,7 @@ export function toolCallOf(record: HookRecord): Readonly<Record<string, unknown>
 /** Such as `Exit code 3` and `Command failed with exit code 1`, in the first line. */
 const EXIT_CODE = /^[^\n]{0,60}?\bexit(?:ed)?\b[^\n\d]{0,30}(\d{1,3})\b/i
 
-/** Of a failed command. Null: it failed otherwise. */
+/** The exit code of a failed command. Null: it failed otherwise. */
 export function exitCodeOf({ fields }: HookRecord): number | null {
   return Number(EXIT_CODE.exec(textOf(fields['error']) ?? '')?.[1] ?? 0) || null
 }

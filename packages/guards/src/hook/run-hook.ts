@@ -169,7 +169,7 @@ export async function runHook(
   }
   if (hookTexts.length > 0) answer = warn(hookTexts.join(' '), agent)
   await tacho.ready()
-  // What is not delivered stays in the spool.
+  // Events that are not delivered stay in the spool.
   if (deliveryMs > 0) {
     const isNext = isAfterTool || record.event === 'UserPromptSubmit'
     const confirmed = isNext && tacho.configuration.ready(CONFIGURATION_WAIT_MS)

@@ -19,7 +19,7 @@ export interface HookStatus {
 }
 
 export interface Waiting {
-  /** Some may have arrived already: a file is deleted when all of its records have. */
+  /** Some may have arrived already: a file is deleted only when all of its records have. */
   readonly records: number
   /** Unix time in milliseconds. */
   readonly since: number | null

@@ -37,7 +37,7 @@ export interface Judged {
   readonly facts: Pick<OpenCall, 'inputHash' | 'approvalId' | 'isRefused'>
 }
 
-/** Only after the decision: an agent runs the tool if it stops the hook in between. */
+/** Called after the decision, because an agent that stops the hook meanwhile runs the tool. */
 export function noteJudged(directory: string, record: HookRecord, { agent, place, outcome, facts }: Judged): void {
   const at = Date.now()
   const { sessionId, fields, callId, toolCallId } = record

@@ -44,7 +44,7 @@ export class Definitions {
   readonly #warn: (message: string) => void
   #known: Known
   #readAt: number
-  /** Until the end of the first list of the first connection. */
+  /** True until the first list of the first connection has ended. */
   #isFirst: boolean
 
   /**
@@ -88,7 +88,7 @@ export class Definitions {
     return flaggedTools
   }
 
-  /** What `risk.signals` says of a tool. */
+  /** The entry in `risk.signals` for a tool. */
   signalOf(name: string): 'tool_changed' | 'tool_added' | null {
     this.#readAgain()
     const { accepted, flagged } = this.#known

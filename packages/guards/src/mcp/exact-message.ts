@@ -105,7 +105,7 @@ function faultOf(message: Message): string | null {
   return misspelt(message, MESSAGE_KEYS) ?? (keys ? misspelt(params, keys) : null)
 }
 
-/** By their form in lower case. */
+/** The keys by their form in lower case. */
 function spellings(keys: readonly string[]): ReadonlyMap<string, string> {
   return new Map(keys.map((key) => [key.toLowerCase(), key]))
 }

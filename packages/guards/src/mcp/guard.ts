@@ -352,7 +352,7 @@ export class McpGuard {
     const serverInfo = serverInfoOf(result)
     const name = (this.#serverName ??= typeof serverInfo?.['name'] === 'string' ? serverInfo['name'] : 'server')
     const run = this.#run ?? this.#begin(null)
-    // In every later event: two servers can have tools of one name.
+    // Added to every later event, because two servers can have tools of one name.
     run.annotate({ mcpServer: name })
     run.step(`connected to ${name}`, { serverInfo, protocolVersion })
   }

@@ -9,7 +9,7 @@ const FIXED: ReadonlySet<VariableName> = new Set(['tool.name', 'tool.server', 'a
 export interface Agent {
   readonly id: string
   readonly name: string
-  /** Of the tools that it calls. */
+  /** The server whose tools it calls. */
   readonly server?: string | undefined
 }
 

@@ -16,7 +16,7 @@ const OPEN_MAX = 10_000
 /** Longest wait for the greeting of a server that started anew. */
 const RENEW_MS = 10_000
 const LOST_SESSION = /session/i
-/** Also of certificates, and of undici. */
+/** Includes the codes of certificates and of undici. */
 const SYSTEM_ERROR = /^(E[A-Z]+|CERT_\w+|UND_\w+|\w+_CERT\w*)$/
 
 /** @param headers sent with every request, for example Authorization. */

@@ -80,7 +80,7 @@ function metaOf(params: Json): Json {
   return isObject(meta) ? meta : {}
 }
 
-/** What is judged of a call: the arguments, and the answers to the server's questions; null if they cannot be told apart. */
+/** The input that is judged: the arguments, and the answers to the server's questions; null if they cannot be distinguished. */
 export function inputOf({ arguments: callArguments = {}, inputResponses }: Json): Json | null {
   if (!isObject(callArguments)) return null
   if (inputResponses === undefined) return callArguments

@@ -23,7 +23,7 @@ export interface Judged {
 
 export type Judge = (signal: AbortSignal) => Promise<Judged>
 
-/** Of an answer whose request nobody here has seen: a text stands in place of each call. */
+/** For an answer whose request was not seen here: a text replaces each call. */
 export function refuseCalls(refusing: Refusing, why: string): Editor {
   class Everything extends Map<string, string> {
     override readonly size = 1

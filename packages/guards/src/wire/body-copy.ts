@@ -8,17 +8,20 @@ export const COPY_BYTES_MAX = 32 * 1_048_576
 /** Compressed bytes that wait for their decoder. */
 const WAITING_BYTES_MAX = 4 * 1_048_576
 
-/** Of all requests under way. What comes while it is used up passes, and is recorded without its request. */
+/** Shared by all requests under way. While it is used up, requests pass and are not part of the record. */
 const ALL_COPIES_BYTES_MAX = 512 * 1_048_576
 let allCopiesBytes = 0
 
-/** Of all answers under way, of all keys. What comes while it is used up passes and is recorded as cut; a guard refuses it. */
+/**
+ * Shared by all answers under way, of all keys. While it is used up, answers pass and are recorded as cut; a guard
+ * refuses them.
+ */
 const ALL_ANSWERS_BYTES_MAX = 512 * 1_048_576
 let allAnswersBytes = 0
 
 export const areAnswersFull = (): boolean => allAnswersBytes >= ALL_ANSWERS_BYTES_MAX
 
-/** What is held of one answer. */
+/** The memory that one answer holds. */
 export class AnswerShare {
   #bytes = 0
   #isReleased = false

@@ -7,7 +7,7 @@ interface ClientVariable {
   readonly name: string
   /** The upstream behind it, as its path in the proxy names it. */
   readonly route: string
-  /** Where the client goes without the variable. Null: it is set only if the user has set it. */
+  /** Where the client connects without the variable. Null: the variable is set only if the user has set it. */
   readonly byDefault: string | null
 }
 

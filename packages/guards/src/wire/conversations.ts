@@ -69,7 +69,7 @@ export class Conversations {
   readonly #open: OpenRun
   readonly #isShared: boolean
   readonly all = new Set<Conversation>()
-  /** By what they said so far. */
+  /** Keyed by what they said so far. */
   readonly #states = new Map<string, Conversation[]>()
   readonly #answers = new Map<string, Conversation>()
 
@@ -235,7 +235,7 @@ export function textIn(content: unknown): string {
   return content.map(textIn).join('\n')
 }
 
-/** Of an input, not deeper than people write prompts. */
+/** Texts in an input, no deeper than people nest prompts. */
 function textsIn(input: unknown, depth = 0): string[] {
   if (typeof input === 'string') return input === '' ? [] : [input]
   if (depth > 4 || typeof input !== 'object' || input === null) return []

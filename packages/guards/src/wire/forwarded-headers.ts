@@ -12,7 +12,7 @@ const OF_THE_CONNECTION = new Set([
   'upgrade',
 ])
 
-/** Of the gateway: no upstream gets them. */
+/** Headers for the gateway alone: no upstream gets them. */
 export const OWN_HEADERS = /^x-tacho-/i
 
 function passing({ rawHeaders, headers }: IncomingMessage, isDropped: (name: string) => boolean): string[] {

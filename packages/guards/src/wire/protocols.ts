@@ -27,7 +27,7 @@ export function protocolOf(method: string, path: string): Protocol | undefined {
 
 const protocolAt = (read: string): Protocol | undefined => PROTOCOLS.find(([pattern]) => pattern.test(read))?.[1]
 
-/** As the most lenient server reads it: a guard that reads less would let calls pass under another spelling. */
+/** Reads like the most lenient server: a stricter guard would let calls pass under another spelling. */
 function canonical(path: string): string {
   let [read = ''] = path.split('?')
   // Some servers decode what a proxy before them has decoded.
@@ -60,11 +60,11 @@ export function guardedWay(method: string, path: string): 'later' | 'refused' | 
   if (isStored) return method === 'DELETE' ? undefined : 'refused'
   const protocol = protocolAt(read)
   const isCall = protocol?.refusing !== undefined && !/\/threads\/[^/]+\/messages$/.test(read)
-  // Some servers take another method for POST.
+  // Some servers accept another method in place of POST.
   return isCall && method !== 'POST' ? 'refused' : undefined
 }
 
-/** What an answer says that is no success. */
+/** The error in an answer that is no success. */
 export function errorIn(answer: unknown, status: number): Record<string, unknown> {
   // Gemini wraps it in a list.
   const { error, message } = fields(Array.isArray(answer) ? (answer as unknown[])[0] : answer)
@@ -87,19 +87,19 @@ export class AnswerReader {
   /** Each line is an event. */
   readonly #isLines: boolean
   #collector: Collector | undefined
-  /** Of a stream: the line that has begun, without a CR at its end. */
+  /** In a stream: the current line so far, without a CR at its end. */
   #text = ''
   #isAfterReturn = false
   #isStreamKnown = false
   #raw = ''
-  /** Of the event that has begun. */
+  /** The current event so far. */
   #data: string[] = []
   #chars = 0
   #answerId: string | undefined
   #isOver = false
   readonly #share = new AnswerShare()
   #hasNoRoom = false
-  /** In the stream, in place of an answer. */
+  /** An error in the stream, in place of an answer. */
   error: unknown
 
   constructor(protocol: Protocol, contentType: string | undefined, onEvent: (isPiece: boolean) => void) {
@@ -118,7 +118,7 @@ export class AnswerReader {
     return this.#collector?.isComplete ?? false
   }
 
-  /** By which a later request may name the answer. */
+  /** The id by which a later request may name the answer. */
   get answerId(): string | undefined {
     return this.#answerId ?? text(fields(this.whole())['id'])
   }
@@ -142,7 +142,7 @@ export class AnswerReader {
     return this.#hasNoRoom || this.#chars > ANSWER_CHARS_MAX
   }
 
-  /** What follows is not read: there is no room. */
+  /** The rest is not read: there is no room. */
   cut(): void {
     this.#hasNoRoom = true
     this.#raw = ''
@@ -205,7 +205,7 @@ export class AnswerReader {
     this.#onEvent(this.#collector?.add(item) ?? false)
   }
 
-  /** What came of it. @param isRead false: a part could not be decoded. */
+  /** The result. @param isRead false: a part could not be decoded. */
   readResult(isRead: boolean): ModelResult {
     try {
       if (this.#hasNoRoom) return { ...(this.#collector && this.result()), output: '[too large]' }
@@ -215,7 +215,7 @@ export class AnswerReader {
     }
   }
 
-  /** What came of it so far. */
+  /** The result so far. */
   result(): ModelResult {
     if (this.#collector) return this.#collector.result()
     const answer = this.whole()

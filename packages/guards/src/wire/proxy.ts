@@ -56,7 +56,7 @@ export interface WireAnswer {
   readonly body: Readable | Buffer
 }
 
-/** Who answers in place of the upstream, such as a tape. */
+/** Answers in place of the upstream, such as a tape. */
 export interface Answerer {
   /** @param body undefined: it has more bytes than are copied. */
   answer(request: WireRequest, body: Buffer | undefined): Promise<'upstream' | WireAnswer> | 'upstream' | WireAnswer
@@ -249,7 +249,7 @@ class Exchange {
     return body
   }
 
-  /** Again from its beginning, as long as the copy has it. */
+  /** Sends the request again from its beginning, as long as the copy has it. */
   async *#sending(): AsyncGenerator<Buffer> {
     yield* this.#copy.pieces()
     // The client may still get an answer when the upstream stopped reading.
@@ -318,7 +318,7 @@ class Exchange {
     this.#response.end()
   }
 
-  /** Of a redirection, while guarding: behind this proxy. Undefined: as it came. Null: it leads past the proxy. */
+  /** The address of a redirection: while guarding, behind this proxy. Undefined: unchanged. Null: it leads past the proxy. */
   #location(status: number, location: string | undefined): string | null | undefined {
     const { method, path, route } = this.#asked
     const isSafe = this.#observer?.editor === undefined && (method === 'GET' || method === 'HEAD')

@@ -25,7 +25,7 @@ const GRACE_MS = 200
 
 export interface RecordedProgram {
   readonly exitCode: number
-  /** Of the program's own run; undefined if an SDK in the program recorded it. */
+  /** The program's own run; undefined if an SDK in the program recorded it. */
   readonly runId: string | undefined
 }
 

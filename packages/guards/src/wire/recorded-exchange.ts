@@ -34,14 +34,14 @@ export interface Recording {
   ): Promise<string | undefined>
 }
 
-/** Of each piece that waits, besides its own: clients may be sent one byte at a time. */
+/** Memory of each piece that waits, besides its bytes: clients may be sent one byte at a time. */
 const PIECE_BYTES = 256
 
 export class RecordedExchange implements Observer {
   readonly #recorder: Recording
   readonly #protocol: Protocol
   readonly #request: WireRequest
-  /** What happens while earlier answers are still read. */
+  /** Work that waits while earlier answers are still read. */
   #waiting: (() => void)[] | undefined
   /** Of what waits. */
   readonly #share = new AnswerShare()
@@ -226,7 +226,7 @@ function openCalls({ asked, finishReason }: ModelResult, { context }: ModelCall)
   })
 }
 
-/** Of a call whose arguments can be read; else their text. */
+/** The input of a call; the raw text if its arguments cannot be read. */
 export function inputOf(raw: string | undefined): unknown {
   return raw === undefined || raw === '' ? {} : parsedOr(raw, raw)
 }

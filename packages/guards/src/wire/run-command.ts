@@ -7,7 +7,7 @@ import { once } from 'node:events'
 import { constants } from 'node:os'
 
 export interface CommandEnd {
-  /** As a shell has it: 128 and the number of a signal that ended the program. */
+  /** As in a shell: 128 plus the number of the signal that ended the program. */
   readonly code: number
   readonly signal: NodeJS.Signals | null
   /** It ended after a signal that a person or a supervisor sent. */
@@ -35,7 +35,7 @@ export async function runCommand(
   const listeners = SIGNALS.map((name) => {
     const pass = (): void => {
       isStopped ||= STOPPING.has(name)
-      // Twice is once too often: many programs take the second SIGINT as "at once".
+      // The terminal has sent it already: many programs take a second SIGINT as "at once".
       if (!(OF_THE_TERMINAL.has(name) && process.stdin.isTTY)) child.kill(name)
     }
     process.on(name, pass)

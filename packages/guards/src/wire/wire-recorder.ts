@@ -131,7 +131,7 @@ export class WireRecorder implements Recording {
     if (this.#main || !(this.#isShared || this.#isElsewhere())) this.main.end(outcome, facts)
   }
 
-  /** Of several programs: conversations that nobody went on with since then are over. @returns whether any is left. */
+  /** With several programs: ends conversations that nobody has continued since then. @returns whether any is left. */
   endIdle(since: number): boolean {
     for (const conversation of this.conversations.all) {
       if (conversation.asking === 0 && conversation.touchedAt < since) this.#endOwn(conversation, 'COMPLETED')

@@ -74,7 +74,7 @@ export interface History {
 }
 
 export interface FactReader {
-  /** Of a variable, by its index in VARIABLE_NAMES. */
+  /** The value of a variable, by its index in VARIABLE_NAMES. */
   readonly fact: (slot: number) => Value | Failure
   readonly history: History | undefined
 }

@@ -115,7 +115,7 @@ function textOf(given: unknown): string {
   return typeof given === 'string' ? given : ''
 }
 
-/** Of a message: a text, or parts with texts. */
+/** The texts of a message, which is a text or has parts with texts. */
 function textsOf(content: unknown): string[] {
   if (typeof content === 'string') return [content]
   const parts: unknown[] = Array.isArray(content) ? content : []

@@ -32,7 +32,7 @@ export interface HistoryCall {
   readonly output?: unknown
 }
 
-/** What another process of the run needs: plain JSON. Inputs and values stay where they were. */
+/** What another process of the run needs, as plain JSON. Inputs and values are not part of it. */
 export interface CarriedHistory {
   readonly labels: readonly string[]
   readonly calls: readonly CarriedCall[]
@@ -77,7 +77,7 @@ export class RunHistory implements History {
     this.#read(output, labels.length === 0 ? [HISTORY_LABELS.unlabelled] : labels)
   }
 
-  /** Of all outputs that the run has read. */
+  /** Labels of all outputs that the run has read. */
   get labels(): readonly string[] {
     return [...this.#labels].toSorted()
   }

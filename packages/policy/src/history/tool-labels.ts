@@ -48,7 +48,7 @@ export function namesTool({ tool }: Pick<ToolLabels, 'tool'>, called: Pick<Facts
   return namesOf(called).some((name) => isNamed(tool, name))
 }
 
-/** Of conditions that cannot be used: their labels are always `unknown`. */
+/** Conditions that cannot be used: their labels are always `unknown`. */
 export function faultsOfLabels(rules: readonly ToolLabels[]): string[] {
   return rules.flatMap(({ tool, when }) => {
     const result = when === undefined ? undefined : compiled(when, true)

@@ -14,15 +14,15 @@ const SLOTS_MIN = 1 << 10
 const SLOTS_MAX = 1 << 17
 /** Of all slots. */
 const FILL_MAX = 0.85
-/** What people divide into groups: account, card and phone numbers. */
+/** Numbers that people write in groups: of accounts, cards and phones. */
 const GROUPED = /^(?=(?:\D*\d){5}).{7,34}$/s
 const GROUP_MAX = 7
-/** Of a value that is looked up: a longer one is no name, number or address. */
+/** Longest value that is looked up: a longer one is no name, number or address. */
 const VALUE_WORDS_MAX = 64
 
 const DIGITS = /^[0-9]+$/
 
-/** Of this process: nobody can make two values with one hash. */
+/** Differs in each process, so that nobody can make two values with one hash. */
 const SEED = crypto.getRandomValues(new Uint32Array(1))[0] as number
 const PAIR = SEED ^ 0x9e3779b9
 const NUMBER = SEED ^ 0x85ebca6b

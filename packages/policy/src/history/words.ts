@@ -49,7 +49,7 @@ const ESCAPED = /%[0-9A-Fa-f]{2}|&[#a-z]|\\[un]/
 const ESCAPES = /(?:%[0-9A-Fa-f]{2})+|&#\d{1,7};|&#[xX][0-9A-Fa-f]{1,6};|&[a-z]{2,8};|\\u[0-9A-Fa-f]{4}|\\n/g
 
 function unescaped(escape: string): string {
-  // What has a name divides words: `&commat;`, `&nbsp;`.
+  // Named entities separate words: `&commat;`, `&nbsp;`.
   if (escape === '\\n' || /^&[a-z]/.test(escape)) return ' '
   if (escape.startsWith('\\u')) return String.fromCharCode(Number(`0x${escape.slice(2)}`))
   if (escape.startsWith('%')) return textOf(hexBytes(escape.replaceAll('%', ''))) ?? escape

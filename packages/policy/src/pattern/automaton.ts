@@ -105,7 +105,7 @@ export class Automaton {
     return { pending }
   }
 
-  /** Where the rune instructions are that are reachable without consuming a character; true if the end of the pattern is. */
+  /** The rune instructions that are reachable without consuming a character; true if the end of the pattern is. */
   #reach(pending: readonly number[], around: number): number[] | true {
     const program = this.program
     const active: number[] = []

@@ -52,9 +52,9 @@ export interface DeployedPolicy {
 export interface ToolLabels {
   /** One `*` stands for any characters. */
   readonly tool: string
-  /** Of the output, for example `untrusted` or `private`. */
+  /** Labels of the output, for example `untrusted` or `private`. */
   readonly output?: readonly string[]
-  /** Of what it does, for example `external`, `destructive` or `money`. */
+  /** Labels of what it does, for example `external`, `destructive` or `money`. */
   readonly does?: readonly string[]
   /** CEL expression on `tool.input` and `tool.output`: the rule holds only where it is true. */
   readonly when?: string

@@ -37,7 +37,7 @@ export function createDiskCache(
   return {
     async read() {
       try {
-        // At once: node:fs/promises would load much of Node for one file.
+        // Synchronous: node:fs/promises would load much of Node for one file.
         const stats = statSync(file)
         // A pipe or a device could be read forever.
         if (!stats.isFile() || stats.size > FILE_BYTES_MAX) return undefined
@@ -56,7 +56,7 @@ export function createDiskCache(
         const now = new Date()
         utimesSync(file, now, now)
       } catch {
-        // Only the age after a restart is wrong then.
+        // Then only the age after a restart is wrong.
       }
     },
     async write(newConfiguration) {

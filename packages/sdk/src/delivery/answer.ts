@@ -64,7 +64,7 @@ export function readBatchAnswer(json: unknown, eventIds: readonly string[]): Per
   const codes = new Map(Array.isArray(rejections) ? rejections.map(codeOf) : [])
   const rejected = new Map<string, string>()
   const refused = new Set(rejectedEventIds)
-  // Only ids of this batch: an answer may hold any others.
+  // Only ids of this batch: an answer may contain others.
   for (const id of eventIds) if (refused.has(id) && !retry.has(id)) rejected.set(id, codes.get(id) ?? 'rejected')
   const unnamed = eventIds.filter((id) => !retry.has(id) && !rejected.has(id))
   // Some events were not stored, and the answer does not say which.

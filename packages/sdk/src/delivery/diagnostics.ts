@@ -67,7 +67,7 @@ export interface Diagnostics {
   count(name: Exclude<keyof Counters, 'dropped' | 'queued' | 'queuedBytes'>, by?: number): void
   drop(reason: DropReason, by?: number): void
   counters(queue: { queued: number; queuedBytes: number }): Counters
-  /** What the next delivery says of the spool. */
+  /** What the next delivery reports of the spool. */
   headers?: Record<string, string> | undefined
 }
 

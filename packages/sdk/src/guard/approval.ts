@@ -237,7 +237,7 @@ export async function claimApproval(
   return isLeft === 'used' ? 'withdrawn' : isLeft
 }
 
-/** What a caller that leaves says by its issue records, so that no process that finds the request runs under it. */
+/** The issue records of a caller that leaves, so that no process that finds the request runs under it. */
 export function withdrawnRecord(
   clientId: string,
   approvalId: string,

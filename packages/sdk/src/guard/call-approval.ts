@@ -39,7 +39,7 @@ const ENDED: ReadonlySet<Asked['outcome']> = new Set(['used', 'expired', 'unavai
 /** Nobody waits any more, so no call at all can use it. */
 const LEFT: ReadonlySet<Asked['outcome']> = new Set(['timeout', 'aborted', 'withdrawn'])
 
-/** As a client knows: its runs need no answer of the service. */
+/** Approvals that this client withdrew: its runs know it without asking the service. */
 const withdrawn = new WeakMap<Core, Set<string>>()
 const WITHDRAWN_MAX = 10_000
 
@@ -83,7 +83,7 @@ export class CallApproval {
       const asked = await this.#askOnce(judgement, ownKey, number, confirmMs)
       const { outcome } = asked
       const isOld = outcome === 'withdrawn' || (outcome === 'expired' && asked.isOld === true)
-      // After this, the next call asks for itself. After "used", one with the same key does not.
+      // Once it is spent, the next call makes its own request. After "used", one with the same key does not.
       const isSpent = outcome === 'approved' || isOld || LEFT.has(outcome) || held.gone !== null
       if (held.gone !== 'handed_over' && (isSpent || (ownKey === undefined && ENDED.has(outcome))))
         spendNumber(state, slot, number)
@@ -166,7 +166,7 @@ export class CallApproval {
     }
   }
 
-  /** In the same turn, because a process may end. */
+  /** Recorded in the same turn, because a process may end. */
   #withdraw(approvalId: string, reason: LeaveReason): void {
     const { parts, context, call, inputHash, record } = this.#given
     const { state, approvalClientId } = context.scope

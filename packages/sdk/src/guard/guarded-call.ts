@@ -171,7 +171,7 @@ export class GuardedCall {
     onEnd(failure)
   }
 
-  /** What a caller stopped did not fail. */
+  /** A call that its caller stopped did not fail. */
   #fail(error: unknown): void {
     this.#record.failure(error, isAbort(error) || this.#call.signal?.aborted === true)
   }

@@ -9,7 +9,7 @@ import type { StopSignal } from '../delivery/runtime.ts'
 import type { GuardRules } from './rules.ts'
 
 export interface TakenInput {
-  /** For the tool. Nothing else holds it, unless it cannot be read. */
+  /** The input for the tool. Nothing else has a reference to it, unless it cannot be read. */
   readonly given: unknown
   /** Null if the input cannot be read. Texts, numbers and lists are judged as `{ input: … }`. */
   readonly judged: Readonly<Record<string, unknown>> | null

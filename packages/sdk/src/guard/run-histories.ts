@@ -19,7 +19,7 @@ interface HistoryParts {
   readonly core: Core
   readonly engine: HistoryEngine
   readonly current: () => Configuration | null
-  /** Of the host's own policies and labels. */
+  /** The host's own policies and labels. */
   readonly own: { readonly policies: readonly { readonly condition: string }[]; readonly labels: readonly ToolLabels[] }
 }
 
@@ -91,14 +91,14 @@ export class RunHistories {
     const { current, own, engine } = this.#parts
     const policies = current()?.policies
     if (!this.#needed || this.#needed.policies !== policies) {
-      // Until the first configuration is there, nobody knows.
+      // Not known until the first configuration is loaded.
       this.#needed = { policies, isNeeded: !policies || engine.readHistory([...policies, ...own.policies]) }
     }
     return this.#isForced || this.#needed.isNeeded
   }
 }
 
-/** Of other processes, as the host says. */
+/** Labels of the run's other processes, as the host reports them. */
 function labelsBefore({ usedBefore }: RunScope): readonly string[] | null | undefined {
   return (usedBefore as { labels?: readonly string[] | null } | undefined)?.labels
 }

@@ -1,11 +1,11 @@
 /**
- * In a replay, a tape answers guarded tools. `tacho replay` sets TACHO_REPLAY to the address of the tape; then nothing that a
- * guard stands before runs unless the answer says so. The answer comes from another process, which has the cursor.
+ * In a replay, a tape answers guarded tools. `tacho replay` sets TACHO_REPLAY to the address of the tape; then a
+ * guarded tool runs only if the answer says so. The answer comes from another process, which has the cursor.
  */
 import { environment, type Core } from '../core.ts'
 import type { TakenCall } from './input.ts'
 
-/** Of the host of a replay, for one call. `stop`: `message` says where the agent left the tape. */
+/** What the host of a replay answers for one call. `stop`: `message` says where the agent left the tape. */
 interface Answer {
   answer?: 'returned' | 'failed' | 'run' | 'stop'
   output?: unknown

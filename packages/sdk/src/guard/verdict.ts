@@ -18,7 +18,7 @@ export interface Verdict {
   /** The condition of the deciding policy failed. */
   readonly isFailure: boolean
   readonly failures: Decision['failures']
-  /** From the deciding policy to the model; null if it says nothing. */
+  /** The deciding policy's message to the model; null if it has none. */
   readonly policyMessage: string | null
 }
 

@@ -56,7 +56,7 @@ const WHOLE = new RegExp(
     '|',
   )})+$`,
 )
-/** What frameworks answer in place of a person who declines without words. */
+/** Answers of frameworks in place of a person who declines without words. */
 const DECLINED =
   /^\W*(?:tool call was not approved by the user|tool (?:call )?execution (?:was not approved|denied)|user rejected the tool call for )/i
 /** A person's own words, if nothing else can have been wrong. */
@@ -240,7 +240,7 @@ export class AskedCalls implements Held, AskedBefore {
     return (call.agent ??= handOver(this.#core, { ...call.context, span }, name, call.id))
   }
 
-  /** What runs the calls of this span failed: those that no guard began never run. */
+  /** The agent that runs the calls of this span failed: those that no guard began never run. */
   failed({ scope, span }: Context, message: string): void {
     for (const call of this.#open) {
       const { scope: askedIn, span: around } = call.context
@@ -338,7 +338,7 @@ export class AskedCalls implements Held, AskedBefore {
     })
   }
 
-  /** What is wrong with the call, whatever anybody answered. */
+  /** The fault of the call itself, whatever the answers are. */
   #faultOf({ problem, isUnknown, isPaused, ...call }: OpenCall): string | undefined {
     if (problem) return problem
     if (isUnknown) return 'unknown_tool'

@@ -187,7 +187,7 @@ export function handOver(core: Core, context: Context, to: string, toolCallId: s
   return withAgent(context, to)
 }
 
-/** What follows in this context names the agent. */
+/** Later events in this context name the agent. */
 export function withAgent({ span, ...context }: Context, agent: string): Context {
   return { ...context, span: { ...span, marks: { ...span.marks, agent } } }
 }

@@ -27,7 +27,7 @@ export interface Place {
   node?: GraphNode | undefined
   /** A function that chooses where the graph goes on after its node. */
   isEdge?: boolean
-  /** Of a graph: who chose last, and for which step. */
+  /** In a graph: who chose last, and for which step. */
   choice?: { from: string; step: unknown }
 }
 

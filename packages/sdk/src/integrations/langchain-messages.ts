@@ -45,7 +45,7 @@ export function resultOf(rawResult: unknown): ModelResult {
   }
 }
 
-/** What came of a stream that did not end. */
+/** The result of a stream that did not end. */
 export class StreamedPieces {
   #text = ''
   readonly #calls = new Map<unknown, { id: unknown; name: unknown; args: string }>()

@@ -91,7 +91,7 @@ interface Running extends Place {
   call?: ModelCall
   pieces?: StreamedPieces
   tool?: { name: string; input: unknown; begun: number; parent: Context | undefined }
-  /** Of a tool: the agent whose model called it. */
+  /** For a tool: the agent whose model called it. */
   agent?: string | undefined
 }
 

@@ -122,7 +122,7 @@ export class ModelCall {
     this.touchedAt = this.#now()
     // Nothing else ends a run of its own.
     if (this.isOutside) this.#endWhenIdle()
-    // What it asked for is known then.
+    // The calls that it asked for are known then.
     heldCalls.delete(this.#asked)
     heldCalls.add(this.#asked)
   }

@@ -20,7 +20,7 @@ export interface Collector {
   result(): ModelResult
   /** The model ended its answer. */
   readonly isComplete: boolean
-  /** Of a call that begins with the item, if a helper may run it before the answer has ended. */
+  /** The id of a call that begins with the item, if a helper may run it before the answer has ended. */
   callId?(item: Fields): unknown
   /** The item itself is an error. */
   errorIn?(item: Fields): unknown

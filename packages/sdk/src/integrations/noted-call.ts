@@ -12,7 +12,7 @@ export type ClientCall = Pick<
   'isWaiting' | 'within' | 'touch' | 'token' | 'streams' | 'reads' | 'end' | 'fail' | 'abort'
 >
 
-/** Of frameworks, until a client makes them. */
+/** Calls of frameworks, until a client makes them. */
 const waitingIn = (core: Core) => sharedIn(core, 'framework-calls', () => new Set<FrameworkCall>())
 
 interface FrameworkCall {

@@ -52,7 +52,7 @@ export function openCallsOf(core: Core): OpenCalls {
 export class OpenCalls implements Background {
   readonly #core: Core
   readonly #calls = new WeakMap<RunScope, Calls>()
-  /** Of runs that returned, until they are quiet. */
+  /** Calls of runs that returned, until they are quiet. */
   readonly #returning = new Set<Calls>()
 
   constructor(core: Core) {

@@ -33,11 +33,11 @@ export interface TraceProcessor {
 interface Open {
   readonly part: RunPart
   readonly begun: number
-  /** Of a trace: its first agent is the run's. */
+  /** For a trace: its first agent is the run's. */
   first?: string | undefined
-  /** Of a trace: how its last model call ended. */
+  /** For a trace: how its last model call ended. */
   last?: { status: Outcome; failure?: Failure } | undefined
-  /** Of an agent, when a model is called in it. */
+  /** For an agent, when a model is called in it. */
   readonly data?: Fields
   readonly around?: Open | undefined
   call?: ModelCall
@@ -277,7 +277,7 @@ function toolsOf({ data = {}, around }: Open): ((name: string) => boolean) | und
 
 const isModelCall = ({ type }: Fields) => type === 'generation' || type === 'response'
 
-/** As the client says it: the framework passes on only its text. */
+/** As the client reports it: the framework passes on only its text. */
 const isAborted = (error: unknown) =>
   /request was aborted|^AbortError/i.test(String(fields(fields(error)['data'])['error']))
 

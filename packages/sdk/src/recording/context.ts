@@ -32,7 +32,7 @@ export interface RunScope {
   enteredAt?: number | undefined
   /** Its outcome is recorded: no approval starts a call of it any more. */
   hasEnded?: boolean
-  /** Of the last model call, if its framework passes no error on to the host. */
+  /** The failure of the last model call, if its framework passes no error on to the host. */
   failure?: Failure | undefined
   /** By other processes, as the host gave it. */
   readonly usedBefore?: unknown
@@ -55,7 +55,7 @@ export interface Span {
 }
 
 export interface SpanMarks {
-  /** Of the prompt that was requested last in this span, or before it in the spans around it. */
+  /** The prompt that was requested last in this span, or before it in the spans around it. */
   readonly promptVersionId?: string | undefined
   /** That prompt came from the code. */
   readonly promptFallback?: true | undefined

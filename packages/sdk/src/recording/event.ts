@@ -43,7 +43,7 @@ export interface ScoreDetails {
   comment?: string | undefined
   /** The step that is judged, by the id that its record call returned. Default: the whole run. */
   eventId?: string | undefined
-  /** Who judges: a user or a program, in at most 120 characters. Each has a score of their own; the latest counts. */
+  /** The judge: a user or a program, in at most 120 characters. Each has a score of their own; the latest counts. */
   author?: string | undefined
   /** An id of your own for this judgement: recorded twice, it counts once. At most 160 characters. */
   id?: string | undefined

@@ -102,7 +102,7 @@ function plainCopy(payload: unknown, maxLevels: number): { value: unknown; bytes
   return { value, bytes: bytes + structure }
 }
 
-/** In JSON, after what masks and shortens. Texts of up to 256 bytes are not shortened. */
+/** The least size as JSON, after masking and shortening. Texts of up to 256 bytes are not shortened. */
 function leastBytes(value: unknown): number {
   if (typeof value === 'string') return 3 + Math.min(maskedChars(value), 256)
   if (typeof value === 'number') return String(value).length + 1

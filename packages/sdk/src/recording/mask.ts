@@ -167,7 +167,7 @@ export function createMask(options: MaskingOptions): Mask {
     const isPair = entries.some(([key, item]) => NAMING.test(key) && isSecretName(item))
     return Object.fromEntries(
       entries.map(([key, item]) => {
-        // Of masked members: they hold nothing, and their pointers name what was not masked.
+        // Seals of masked members: they have no content, and their pointers name what was not masked.
         if (key === 'inputSeals' && /^{("[^"]*":"[\da-f]{64}",?)+}$/.test(JSON.stringify(item))) return [key, item]
         // The content of a chat message is no value of its name.
         const isOwnValue =

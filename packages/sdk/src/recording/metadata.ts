@@ -10,7 +10,7 @@ const METADATA_KEYS: ReadonlySet<string> = new Set(
     'promptFallback'
   ).split(' '),
 )
-/** Of one type of event: elsewhere, the same words can hold content. */
+/** Members of one type of event: in others, the same words can hold content. */
 const OF_TYPE =
   /^(?:SCORE (?:name|value|targetEventId|author)|TOOL_CALL outcome|APPROVAL_WITHDRAWN reason|HANDOFF (?:from|to))$/
 /** A longer text counts as content under any key. */

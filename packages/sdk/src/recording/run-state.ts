@@ -10,7 +10,7 @@ export interface RunState {
   readonly openCalls: Map<string, OpenCall | { readonly toolName: string; readonly inputHash: null }>
   /** By input, or by input and key. */
   readonly numbers: Map<string, Numbers>
-  /** Of this run, if a policy needs it (guard/run-histories.ts). */
+  /** The history of this run, if a policy needs it (guard/run-histories.ts). */
   history?: { carried(): unknown }
 }
 

@@ -13,7 +13,7 @@ export interface RunUsage {
   readonly admitted: Map<unknown, number>
   /** As they were sent, until the table of their shapes is loaded. */
   readonly uncounted: unknown[]
-  /** Of the newest model call: the conversation so far. After it: the newest payload of USER_INPUT. */
+  /** Messages of the newest model call: the conversation so far. After it: the newest payload of USER_INPUT. */
   messages?: unknown
   /** In milliseconds, without the time between the run's processes. */
   since: number
@@ -21,7 +21,7 @@ export interface RunUsage {
 
 export interface RunUsages {
   of(scope: Pick<RunScope, 'state' | 'usedBefore'>): RunUsage
-  /** By the count of another process of the run. */
+  /** Raises the usage to the count of another process of the run. */
   atLeast(scope: RunScope, used: unknown): void
   /** Before, tokens may not be counted. Node needs no wait. */
   load(): Promise<void>

@@ -309,7 +309,7 @@ export function createScope(core: Core, runOptions: RunOptions, handle?: RunHand
   ): string | undefined {
     const value: unknown = (options as Readonly<Record<string, unknown>>)[name] ?? byDefault
     const givenText = typeof value === 'string' ? value : byDefault
-    // As it is recorded: a stop of what the record names must hold for policies here.
+    // As recorded, so that a stop by the recorded name applies to policies here.
     const cut = givenText && wellFormed(cutText(givenText, maxChars))
     if (givenText === value && cut?.length === givenText?.length) return cut
     diagnostics.report('warning', 'text_cut', `${name} must be a text of at most ${maxChars} characters.`)

@@ -124,7 +124,7 @@ export function withBody(response: WebResponse, body: unknown): unknown {
   return made
 }
 
-/** Not by `error`: its listeners would change what an error does to the process. */
+/** Not by the `error` event: a listener would change what an error does to the process. */
 function observeEvents(stream: EventStream, within: Within, end: End): unknown {
   if (stream.destroyed || stream.readableEnded || stream.ended) return undefined
   const work = stream._read?.bind(stream)
@@ -143,7 +143,7 @@ function observeEvents(stream: EventStream, within: Within, end: End): unknown {
 /** Throws if it cannot be changed. */
 function observeIterable(rawIterable: unknown, within: Within, end: End): unknown {
   const observe = (steps: Record<string, unknown>) => {
-    // Without it, nothing would say that the host left the loop.
+    // Without it, nothing would report that the host left the loop.
     steps['return'] ??= async (value: unknown) => ({ done: true, value })
     observeSteps(steps, within, end)
     return steps

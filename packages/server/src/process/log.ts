@@ -38,7 +38,7 @@ function createLines() {
   let waitingLines = 0
   let writing: Promise<void> | null = null
   let writes = 0
-  /** Of these, the log itself has not told yet. */
+  /** `untold`: dropped lines that the log has not reported yet. */
   let dropped = { all: 0, untold: 0 }
 
   async function writeWaiting(): Promise<void> {

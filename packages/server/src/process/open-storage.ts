@@ -57,7 +57,7 @@ async function openDatabase(url: string, config: Config, { log }: StorageWatch):
   })
 }
 
-/** Of a store that is away, one line says so, and one that it is back. */
+/** Logs one line while a store is away, and one when it is back. */
 export function throttledWarning(log: FastifyBaseLogger | undefined): StoreWarning {
   const warned = new Map<string, { at: number; since: number }>()
   return (what, err) => {

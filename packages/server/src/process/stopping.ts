@@ -5,7 +5,7 @@ import os from 'node:os'
 import type { FastifyInstance } from 'fastify'
 
 const LOOK_MS = 20
-/** What the kernel has connected and this process has not accepted would be reset. A turn accepts at least one. */
+/** Connections that the kernel has made and this process has not accepted would be reset. A turn accepts at least one. */
 const ACCEPTING_TURNS = 16
 /** How long a new connection may take to bring its request, which a balancer does not send to another node any more. */
 const FIRST_REQUEST_MS = 500

@@ -283,7 +283,7 @@ class Core:
 
 
 def _problem_of(event_type: object, label: object, payload: object) -> str | None:
-    """What a host gave in place of the members of an event. It is recorded as far as it can be."""
+    """Why the members of an event are not valid. It is recorded as far as it can be."""
     for name, named_text in (("event_type", event_type), ("label", label)):
         if not exact_text(named_text):
             return f"The {name} of an event is missing or no text: record(event_type, label, payload)."

@@ -147,7 +147,7 @@ export async function readPresent(client: OperatorClient, workspace: Workspace, 
   }
 }
 
-/** Of the shares that the file has and that do not run: what ended them, unless something changed since. */
+/** For shares that the file has and that do not run: what ended them, unless something changed since. */
 async function readEnded(
   client: OperatorClient,
   environmentId: string,

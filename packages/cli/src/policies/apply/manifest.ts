@@ -6,7 +6,7 @@ import type { GrantRule, OnError } from '@tacho/contract/engine/words.ts'
 export interface Manifest {
   /** Null: the only workspace. */
   workspace: string | null
-  /** Of tools; null: the file has none. */
+  /** Labels of tools; null: the file has none. */
   labels: readonly ToolLabels[] | null
   /** By name. */
   prompts: Map<string, WantedPrompt>
@@ -50,7 +50,7 @@ export interface WantedEnvironment {
 /** Null: the newest version, as in the file. */
 export interface WantedVersion {
   version: string | null
-  /** Of a prompt: another version for a part of the sessions; 0 percent: none. Absent: the file does not say it. */
+  /** A prompt's share: another version for a part of the sessions. 0 percent: no share. Absent: the file does not mention it. */
   share?: WantedShare
   place: Place
 }

@@ -32,7 +32,7 @@ import type { RunFacts, Verdict } from './run-facts.ts'
 
 /** What makes two experiments the same. */
 export interface ExperimentSettings {
-  /** Of the runs: filters, or a dataset with its version. */
+  /** Which runs: filters, or a dataset with its version. */
   runs: string
   limit: number
   environment: string
@@ -142,7 +142,7 @@ export class ExperimentFolder {
     }
   }
 
-  /** Until this process ends. @throws Stop while another process works in the folder. */
+  /** Locks the folder until this process ends. @throws Stop while another process works in it. */
   lock(): void {
     const file = path.join(this.folder, 'lock')
     for (let times = 0; times < 3; times++) {
@@ -174,7 +174,7 @@ export class ExperimentFolder {
     return this.#results
   }
 
-  /** Of all replays, also of those that were stopped or killed. */
+  /** The sum over all replays, including those that were stopped or killed. */
   get spent(): number {
     return [...this.#spent.values()].reduce((total, one) => total + one, 0)
   }

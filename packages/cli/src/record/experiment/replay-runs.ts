@@ -32,7 +32,7 @@ interface Tools {
   signal: AbortSignal
 }
 
-/** After so many replays that recorded nothing, and none that did. */
+/** Give up after this many replays that recorded nothing, if none recorded anything. */
 const SILENT_MAX = 3
 
 /** @returns why it ended early; undefined: each run has a result. */

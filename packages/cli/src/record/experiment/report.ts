@@ -18,7 +18,7 @@ export const RESULT_COLUMNS: Column[] = [
   { title: 'MEASURE', align: 'right', isOptional: true },
 ]
 
-/** What got worse first, then what got better. */
+/** Runs that got worse first, then those that got better. */
 export function inOrder(results: Iterable<RunResult>): RunResult[] {
   return [...results].sort(
     (a, b) => VERDICTS.indexOf(a.verdict) - VERDICTS.indexOf(b.verdict) || (a.run < b.run ? -1 : 1),

@@ -88,7 +88,7 @@ export async function factsOf(
 
 const sum = (numbers: readonly number[]): number => numbers.reduce((total, one) => total + one, 0)
 
-/** What the agent says of itself: means of numbers, and of yes and no. */
+/** Scores that the agent gave itself: means of numbers, and of yes and no. */
 export function scoresIn(events: readonly RunEvent[]): Record<string, number> {
   const values = new Map<string, number[]>()
   for (const { eventType, payload } of events) {
@@ -103,7 +103,7 @@ export function scoresIn(events: readonly RunEvent[]): Record<string, number> {
 export const VERDICTS = ['worse', 'better', 'another way', 'same'] as const
 export type Verdict = (typeof VERDICTS)[number]
 
-/** By the outcome; if that is as good as before, by the user's own measure. */
+/** Judges by the outcome; if that is as good as before, by the user's own measure. */
 export function verdictOf({
   before,
   after,

@@ -5,7 +5,7 @@ import { spokenMoney, spokenNumber } from '../../engine/output.ts'
 import { VERDICTS, type RunFacts, type Verdict } from './run-facts.ts'
 import type { RunResult } from './experiment-folder.ts'
 
-/** Of the replay less that of its original, for each run that has both. */
+/** The value of a replay less that of its original, as a mean over the runs that have both. */
 export interface MeanDifference {
   name: string
   runs: number
@@ -29,7 +29,7 @@ export interface ExperimentSums {
   anotherWay: Likely
   completedBefore: Likely
   completedAfter: Likely
-  /** Of the runs that got better or worse, those that got better. Chance alone would give half. */
+  /** Among the runs that got better or worse, the share that got better. Chance alone would give half. */
   better: Likely
   differences: MeanDifference[]
 }

@@ -54,7 +54,7 @@ export function isIgnored(path: readonly string[], ignored: Ignored): boolean {
   return ignored.some((one) => one.length <= path.length && one.every((name, at) => name === '*' || name === path[at]))
 }
 
-/** Not over the next bracket: a long text of a stranger is read once. */
+/** Never matches beyond the next bracket, so that a long text of a stranger is read once. */
 export const MARK = /\[masked(?::[^\][]*)?\]/
 
 function isSame(tape: unknown, now: unknown): boolean {

@@ -45,7 +45,7 @@ type AskedStep = ModelStep | ToolStep
 export class Cursor {
   readonly #options: CursorOptions
   readonly #steps: readonly TapeStep[]
-  /** Those not asked for yet, by the place of their end. */
+  /** Steps that were not asked for yet, by the place of their end. */
   readonly #left: AskedStep[]
   #first = 0
   readonly #used = new Set<AskedStep>()
@@ -72,7 +72,7 @@ export class Cursor {
     return from !== undefined && (this.#next()?.step ?? Infinity) >= from
   }
 
-  /** Of a model. `messages`: as integrations record them. */
+  /** Answers a model call. `messages`: as integrations record them. */
   model(messages: unknown): ModelAnswer {
     if (this.departure) return { answer: 'stop', message: this.departure.sentence }
     if (this.isLive) return { answer: 'live' }

@@ -120,7 +120,7 @@ export function keepTape(dataset: Dataset, tape: DatasetTape, text: string): voi
   const file = datasetFile(dataset, tape)
   const tapes = path.dirname(file)
   mkdirSync(tapes, { recursive: true })
-  // Not through a link that somebody else has put there.
+  // Refuse a link, which somebody else may have put there.
   if (!lstatSync(tapes).isDirectory()) throw failed(`${printable(tapes)} is a link.`)
   if (!existsSync(file)) writeFileSync(file, text, { flag: 'wx' })
 }

@@ -14,7 +14,7 @@ export interface Expectations {
   /** All calls, in this order. */
   tools?: string[]
   never: string[]
-  /** At least these, with inputs that contain these members. */
+  /** At least these calls, with inputs that contain these members. */
   calls: { tool: string; input: unknown }[]
   /** Texts of the last answer. */
   answer: string[]

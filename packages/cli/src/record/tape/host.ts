@@ -135,7 +135,7 @@ export class ReplayHost {
     const isSilent = events.length === 0
     const outcome = isSilent ? ended : recorded.outcome
     this.#cursor.end(outcome)
-    // Only its requests to models are known of a program that does not record: they were those of the tape.
+    // A program that does not record is known only by its requests to models, and those matched the tape.
     const steps = isSilent && !this.#cursor.departure ? this.#tape.steps : recorded.steps
     if (this.#options.mode === 'strict' && !isSilent) decisionDeparture(this.#cursor, this.#tape.steps, steps)
     const departure = this.#cursor.departure ?? null
@@ -184,7 +184,7 @@ export class ReplayHost {
     return jsonReply(200, answer)
   }
 
-  /** What runs for real was approved as it is, or not at all. */
+  /** A call that runs for real was approved as it is, or not at all. */
   #approved(tool: string, answer: ToolAnswer): ToolAnswer {
     const others = this.#approvedOthers.get(tool) ?? 0
     if (others === 0 || answer.answer === 'stop') return answer
@@ -294,7 +294,7 @@ const NOT_FORWARDED = new Set([
   'expect',
 ])
 
-/** Of an answer, besides its body: clients wait by these before they try again. */
+/** Headers of an answer that are passed on: clients wait by these before they retry. */
 const PASSED_ON = /^(content-type|retry-after|retry-after-ms|x-should-retry|.*ratelimit.*|.*request-id)$/
 
 async function bodyOf(request: IncomingMessage): Promise<Buffer | undefined> {

@@ -96,7 +96,7 @@ async function inForce({ client, workspaceId, environmentId }: RunSource, runId:
   for (const [policyId, version] of [...named].sort(([a], [b]) => (a < b ? -1 : 1))) {
     const policy = await unlessUnknown(client.readPolicyVersion({ params: { workspaceId, policyId, version } }))
     if (!policy) {
-      // Of the agent's own code, which brings it again.
+      // A policy of the agent's own code, so the replayed agent has it too.
       const isOwn =
         POLICY_ID.test(policyId) && !(await unlessUnknown(client.readPolicy({ params: { workspaceId, policyId } })))
       if (isOwn) continue
@@ -174,7 +174,7 @@ async function promptOf(
   return { name, promptId, version, versionId, hash: contentHash, content }
 }
 
-/** Of a head, the texts that people wrote. */
+/** The texts in a head that people wrote. */
 function headTexts({ prompts, policies }: TapeHead): [what: string, text: string][] {
   return [
     ...prompts.map(({ name, content }): [string, string] => [`The prompt ${name}`, content]),

@@ -15,7 +15,7 @@ export interface AskedCall {
 
 const INPUT = ['tool', 'input']
 
-/** Of `steps` with the same masked members. */
+/** The steps of `steps` that have the same masked members. */
 interface Shape {
   ignored: Ignored
   steps: Map<string, ToolStep[]>

@@ -66,7 +66,7 @@ export function recordedSteps(events: readonly RunEvent[], decided: Decided = ne
   drafts.sort((a, b) => a.from - b.from || a.to - b.to)
   for (const [index, draft] of drafts.entries()) draft.step = index + 1
   nameWithin(drafts, events)
-  // What is inside of a guarded call does not happen in a replay.
+  // Steps inside a guarded call do not happen in a replay.
   const obstacles = drafts.flatMap((draft) => (draft.within === undefined ? obstaclesOf(draft) : []))
   if (!drafts.some(({ kind }) => kind === 'end')) obstacles.push({ step: 0, why: 'the run has not ended' })
   nameAsking(drafts)
@@ -97,7 +97,7 @@ function modelStep(payload: Json): Omit<ModelStep, 'step' | 'from' | 'to'> {
   }
 }
 
-/** Of `tacho record`, unless the answer was too long to be kept as it came. */
+/** The answer as `tacho record` received it, unless it was too long to be stored. */
 function wireOf(wire: unknown): Pick<ModelStep, 'wire'> {
   const { protocol, status, isStream, body, isWhole } = isObject(wire) ? wire : {}
   if (isWhole !== true || typeof status !== 'number' || typeof body !== 'string') return {}

@@ -22,7 +22,7 @@ export interface Replacements {
   prompts: TapePrompt[]
   /** Null: those of the tape. */
   policies: LocalPolicy[] | null
-  /** Of tools. Null: those of the tape. */
+  /** Labels of tools. Null: those of the tape. */
   labels: readonly ToolLabel[] | null
 }
 

@@ -7,7 +7,7 @@ import { ReplayHost, type HostOptions, type ReplayResult } from './host.ts'
 import { firstInput, type Tape } from './tape.ts'
 
 export interface CommandReplay extends ReplayResult {
-  /** Of the command; null if a signal ended it. */
+  /** The exit code of the command; null if a signal ended it. */
   code: number | null
   milliseconds: number
   /** The program has no SDK that records: only what it asked of models was compared. */
@@ -140,7 +140,7 @@ function replayVariables(
   }
 }
 
-/** Without what no variable can hold, and without half a character at its end. */
+/** Removes NUL characters, which no variable can hold, and half a character at the end. */
 function variableOf(text: string): string {
   const bytes = Buffer.from(text.replaceAll('\0', '')).subarray(0, INPUT_BYTES)
   return new TextDecoder().decode(bytes, { stream: true })
@@ -188,7 +188,7 @@ async function ended(
   }
 }
 
-/** For an environment of its own: the events say of which run they are a replay. */
+/** Events for a separate environment: they name the run that they replay. */
 export function linkedEvents(
   events: readonly RunEvent[],
   original: string,

@@ -28,7 +28,7 @@ export interface TapePrompt {
 export interface TapePolicy {
   policyId: string
   name: string
-  /** With the message for the model. */
+  /** Includes the message for the model. */
   description?: string
   version: string
   condition: string
@@ -45,12 +45,12 @@ export interface TapeHead {
   agent: string
   recordedBy: 'sdk' | 'wire' | 'otlp'
   outcome: string
-  /** Of all lines after the head. */
+  /** Checksum of all lines after the head. */
   checksum: string
   replayable: true | Obstacle[]
   prompts: TapePrompt[]
   policies: TapePolicy[]
-  /** Of tools, for conditions on the past. */
+  /** Labels of tools, for conditions on the past. */
   labels?: ToolLabel[]
 }
 
@@ -199,7 +199,7 @@ function parsedLine(line: Buffer, number: number): Json {
   return value
 }
 
-/** Before it is parsed: readers of nested values recurse. */
+/** Checked before parsing, because readers of nested values recurse. */
 function depthOf(line: Buffer): number {
   let depth = 0
   let deepest = 0

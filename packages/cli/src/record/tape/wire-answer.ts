@@ -82,7 +82,7 @@ export function jsonReply(status: number, value: object): WireReply {
   return { status, headers: headersOf(status, false), body: JSON.stringify(value) }
 }
 
-/** In the form of every provider. */
+/** An error in the form that every provider's client reads. */
 export function errorReply(error: unknown): WireReply {
   const { message: errorText, name, status, code } = isObject(error) ? error : { message: String(error) }
   const message = typeof errorText === 'string' ? errorText : 'The model call failed'
@@ -113,7 +113,7 @@ function spokenOf(step: ModelStep, asked: string): Spoken {
   const [message] = typeof output === 'string' ? [{ content: output }] : recordedMessages(output)
   const { content, toolCalls }: Message = message ?? {}
   const askedCalls = Array.isArray(toolCalls) ? toolCalls : Array.isArray(problems) ? problems : []
-  // What could not be read was kept as it was received.
+  // Arguments that could not be read were kept as received.
   const raw = new Map(
     (Array.isArray(problems) ? problems.filter(isObject) : []).map((call) => [String(call['id']), call['arguments']]),
   )

@@ -68,7 +68,7 @@ export function spokenProblem({ line, problem }: LineProblem): string {
   return `line ${line}: ${printable(problem)}.`
 }
 
-/** By reason, each as part of a sentence. */
+/** Rejections by reason, each as part of a sentence. */
 export function spokenTrouble({ refused, uncounted }: Pick<Recorded, 'refused' | 'uncounted'>): string[] {
   return [...byReason('rejected', refused), ...byReason('cannot count all of', uncounted)]
 }

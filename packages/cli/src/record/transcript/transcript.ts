@@ -15,7 +15,7 @@ export interface Message {
 export interface ToolCall {
   id: string | null
   name: string
-  /** As the model wrote them: usually JSON text. */
+  /** As the model wrote it: usually JSON text. */
   arguments: unknown
 }
 
@@ -63,7 +63,7 @@ const ROLES = ['system', 'developer', 'user', 'assistant', 'tool'] as const
 
 function readMessage(value: unknown, name: string): Message {
   const source = objectOf(value, name)
-  // Before tools, a function's result had a role of its own.
+  // Before tools existed, the result of a function had a role of its own.
   const sent = source['role'] === 'function' ? 'tool' : source['role']
   const role = ROLES.find((known) => known === sent)
   if (role === undefined) throw new Fault(`${name} must have one of the roles ${ROLES.join(', ')}`)

@@ -12,7 +12,7 @@ export interface LabelDraft {
   output: string
   does: string
   when: string
-  /** Of a ready set: its tool there. */
+  /** The name of the tool in the ready set. */
   was?: string
 }
 

@@ -10,7 +10,7 @@ import { hourTimes, type HourWindow } from '../../web/address.ts'
 const route = getRouteApi('/w/$workspace/$environment')
 /** The newest ones of the time. */
 const MARKS = 200
-/** In shares of the axis: closer ones are one mark. */
+/** A share of the axis: marks that are closer are drawn as one. */
 const SEPARATE = 0.012
 
 /** Changes that stand at one place of the axis. */

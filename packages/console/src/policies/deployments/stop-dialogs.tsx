@@ -19,7 +19,7 @@ export type StopSubject = Pick<Stop, 'scope' | 'target'>
 
 interface StopDialogProps {
   environmentId: string
-  /** What to stop; null: the person says it. */
+  /** The subject to stop; null: the person enters it. */
   subject: StopSubject | null
   onClose: () => void
 }

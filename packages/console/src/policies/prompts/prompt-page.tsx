@@ -189,7 +189,7 @@ function SinceBefore({ prompt: { workspaceId, promptId, newest } }: { prompt: Pr
   const [from, to] = [String(Number(newest.version) - 1), newest.version]
   const { items } = usePromptVersions(workspaceId, promptId)
   const { data } = useQuery({
-    // Of a damaged text, there is no difference to show.
+    // A damaged text has no difference to show.
     enabled: !newest.damaged && items.some(({ version, damaged }) => version === from && !damaged),
     queryKey: ['prompts', workspaceId, promptId, 'diff', from, to],
     queryFn: ({ signal }) =>

@@ -131,7 +131,7 @@ interface MeanProps {
   format: (mean: number) => string
 }
 
-/** Without the runs whose figures are not known: they would make a version look cheaper. */
+/** Leaves out runs whose figures are unknown: they would make a version look cheaper. */
 function Mean({ of: { mean, runs: known }, runs, format }: MeanProps) {
   if (mean === null) return <span className="text-soft">unknown</span>
   return (

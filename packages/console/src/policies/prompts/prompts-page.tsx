@@ -90,7 +90,7 @@ export function PromptsPage() {
 }
 
 const SINCE = '30d'
-/** Before the one in force, to find one that has runs. */
+/** Read this many versions before the one in force, to find one that has runs. */
 const VERSIONS_READ = 20
 
 /** Runs of prompt versions in the last days, by the name and number of the version. */

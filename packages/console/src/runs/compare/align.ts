@@ -21,7 +21,7 @@ export interface Alignment {
 
 /** Steps of each run that are aligned. */
 export const ALIGNED = 30_000
-/** Of the whole; runs that need longer are aligned roughly. */
+/** Time for the whole alignment; runs that need longer are aligned roughly. */
 const ALIGN_MS = 15_000
 const STRETCH_MS = 2_000
 

@@ -208,7 +208,7 @@ interface BothWordsProps {
   look: keyof typeof OWN
 }
 
-/** Of the first run and of the second. What a person said otherwise is no mistake of the agent. */
+/** Colours of the first and the second run. A difference in the user's words is no mistake of the agent. */
 const OWN = {
   a: 'rounded-xs bg-red-wash text-red',
   b: 'rounded-xs bg-green-wash text-green',

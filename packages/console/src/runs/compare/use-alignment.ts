@@ -18,7 +18,7 @@ export type PairsFound =
   | { part: number }
   | { error: Error }
 
-/** What a worker said, and of which steps. */
+/** A worker's result, and the steps that it is about. */
 interface Found {
   a: readonly Step[]
   b: readonly Step[]

@@ -10,7 +10,7 @@ import { isOpen, RUN_ORDERS, STATUS_FILTERS, type RunSort, type RunListAddress }
 
 export const SEARCH_ID = 'search-runs'
 const FIRST: readonly RunFilterName[] = ['q', 'status', 'from']
-/** On a phone, they appear with the others: the first field finds both, and the list needs the room. */
+/** On a phone, these are among the other filters: the first field finds both, and the list needs the room. */
 const OWNERS: readonly RunFilterName[] = ['agent', 'session']
 /** Behind "More filters". */
 const MORE = Object.entries(RUN_FILTERS).flatMap(([name, row]) =>
@@ -128,7 +128,7 @@ function MoreFilters({ search, items, onChange }: Props) {
         search={search}
         widths={{ minCost: 'w-28', score: 'w-44' }}
         suggestions={known}
-        // Without a score, there is none to sort by.
+        // Without a score filter, the list cannot be sorted by scores.
         onChange={(next) => onChange(next.score === undefined ? changed(next, { scoreOrder: undefined }) : next)}
       />
       <Facets search={search} onChange={(change) => onChange(changed(search, change))} />

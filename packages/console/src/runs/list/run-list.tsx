@@ -155,7 +155,7 @@ export function RunList({ items, columns, current, order, onOrder, onFilter }: P
   useEffect(() => {
     const index = items.findIndex(({ id }) => id === current)
     if (index >= 0) rows.scrollToIndex(index)
-    // Only a key moves the window, not a row that is new.
+    // Only a key press moves the window, not a new row.
   }, [current, rows])
   // A narrow window wraps the cells of a row: the reason of a failure would be out of sight.
   const gridTemplateColumns = columns.map((column) => COLUMNS[column].width).join(' ')
@@ -210,7 +210,7 @@ const SORTS: Partial<Record<RunColumn, RunSort>> = {
   cost: 'cost',
 }
 
-/** Of a column that the list can be sorted by: a button. Pressed again, the newest come first again. */
+/** A button, if the list can be sorted by the column. Pressed again, it restores the newest first. */
 function Header({ column, order, onOrder }: Pick<Props, 'order' | 'onOrder'> & { column: RunColumn }) {
   const columnSort = SORTS[column]
   const headLook = COLUMNS[column].right ? 'text-right' : ''

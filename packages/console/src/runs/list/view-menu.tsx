@@ -13,7 +13,7 @@ import { columnWord } from './columns.ts'
 
 interface ViewMenuProps {
   place: Place
-  /** Of these views: all of the list, or the queues of judges. */
+  /** The kind of these views: of the whole list, or the queues of judges. */
   kind: {
     label: string
     noun: string

@@ -76,7 +76,7 @@ export function RunsOfTime({ range }: { range: Range }) {
 
 const NO_RUNS: Outcomes = { RUNNING: 0, COMPLETED: 0, FAILED: 0, CANCELLED: 0 }
 
-/** Of the runs that ended: a running one has no outcome yet. */
+/** The share among the ended runs: a running one has no outcome yet. */
 function Share({ of, status, className }: { of: Outcomes; status: RunStatus; className?: string }) {
   const ended = endedRuns(outcomes(of))
   return status === 'RUNNING' || ended === 0 ? null : <span className={className}>({percent(of[status], ended)})</span>
@@ -106,7 +106,7 @@ function Bars({ environmentId, window, bars, barMs }: BarsProps) {
           {scale < most && `; bars above ${number(scale)} are cut`}
         </span>
       </div>
-      {/* On a phone, whose bars stand in two lines, the table below has them. */}
+      {/* Hidden on a phone, whose bars take two lines: the table below has the same figures. */}
       <div className="hidden sm:block">
         <MarkRow marks={marks} placeOf={(time) => placeIn(bars, time)} />
       </div>

@@ -159,7 +159,7 @@ export interface IssueKind<Issue> {
 
 type Compared = Pick<IssueSummary, 'title' | 'affectedRuns'>
 
-/** By the runs that they affect, those of the most first. */
+/** Kinds of issues, those that affect the most runs first. */
 export function alikeIssues<Issue extends Compared>(issues: readonly Issue[]): IssueKind<Issue>[] {
   const byRuns = issues.toSorted((a, b) => b.affectedRuns - a.affectedRuns)
   const kinds = Map.groupBy(byRuns, ({ title }) => likeTitle(title))
@@ -167,8 +167,8 @@ export function alikeIssues<Issue extends Compared>(issues: readonly Issue[]): I
 }
 
 /**
- * Of `No order A-…`, `no order a-…` and `No order …` the same: titles already leave out what differs, but not what stands before
- * it, and reported ones leave nothing out.
+ * Gives `No order A-…`, `no order a-…` and `No order …` one text: titles already leave out what differs, but not what
+ * precedes it, and reported ones leave nothing out.
  */
 export function likeTitle(title: string): string {
   return title

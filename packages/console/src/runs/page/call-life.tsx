@@ -17,7 +17,7 @@ import type { OfRun } from './notes.ts'
 import { eventQuery } from '../queries.ts'
 import type { RunAddress } from '../address.ts'
 
-/** Of the calls that one answer asked for. */
+/** At most this many calls of one answer are shown. */
 const LIVES_SHOWN = 10
 const PAGES_READ = 3
 const PAGE_HITS = 100

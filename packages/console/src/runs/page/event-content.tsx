@@ -48,7 +48,7 @@ export function EventContent({ event, isFolded = false, sentBefore = 0 }: Props)
   )
 }
 
-/** What somebody said of the run, if it follows the convention; all of it stands in the payload. */
+/** A judgement of the run, if it follows the convention; the payload has all of it. */
 function Judgement({ payload }: { payload: Json }) {
   const { value } = payload
   const isValue = typeof value === 'number' || typeof value === 'boolean' || typeof value === 'string'

@@ -90,7 +90,7 @@ interface Props {
   eventType: string
   label: string
   payload: Json
-  /** What stands above says the error itself. */
+  /** The text above already shows the error. */
   isSaid?: boolean
 }
 

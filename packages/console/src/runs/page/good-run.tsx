@@ -128,7 +128,7 @@ interface CandidatesProps {
   onClose: () => void
 }
 
-/** None of them is called good: they were asked something else, or went another way. */
+/** None of them counts as good: they were asked something else, or took another way. */
 function Candidates({ runId, candidates, onClose }: CandidatesProps) {
   const params = route.useParams()
   const title = 'No completed run is like this one'

@@ -75,7 +75,7 @@ export function Inspector({ environmentId, runId, step, bar, start, isNeverEnded
         <Tabs label="Parts of the step" value={tab} options={TABS} onChange={setTab} className="-mx-4 px-4" />
       </header>
       <div
-        // Another step begins at its top, with nothing opened.
+        // Another step starts at its top, with nothing unfolded.
         key={step.eventId}
         role="group"
         tabIndex={0}
@@ -151,7 +151,7 @@ function Part({ environmentId, runId, whole: { event, payloadText }, tab, sentBe
   )
 }
 
-/** From a call that was seen to a policy for such calls. */
+/** Leads from a recorded call to a new policy for such calls. */
 function NewPolicyLink({ runId, event: { eventId, payload } }: { runId: string; event: OperatorEvent }) {
   const params = route.useParams()
   const { place } = route.useRouteContext()

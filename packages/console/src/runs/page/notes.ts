@@ -111,7 +111,7 @@ function noteOn(eventType: string, label: string, payload: Json): string {
   if (why !== null) return inShort(why)
   if (eventType !== 'LLM_CALL') return ''
   const asked = messagesAt(payload, 'output').flatMap(({ toolCalls }) => toolCalls.map(({ name }) => name))
-  // Those that never ran may stand here only.
+  // Calls that never ran may appear only here.
   asked.push(...askedCalls(payload).map(({ name }) => name))
   return asked.length === 0 ? '' : inShort(`asks for ${[...new Set(asked)].join(', ')}`)
 }

@@ -30,7 +30,7 @@ export function ProblemChips({ environmentId, runId, problems, selected, onSelec
     <div
       role="group"
       aria-label="Problems"
-      // On a phone one line that scrolls: the steps need the room.
+      // On a phone, one line that scrolls, because the steps need the room.
       className="mt-2 flex items-center gap-1.5 max-sm:overflow-x-auto max-sm:p-0.5 sm:flex-wrap"
     >
       {shown.map(({ is, text, why, eventId, all, isAlone }) => {
@@ -84,6 +84,6 @@ function groupsOf(problems: readonly Problem[]) {
   const groups = Map.groupBy(problems, ({ text, why }) => `${text}\n${why}`)
   const chipGroups = [...groups.values()].flatMap((all) => (all[0] ? [{ ...all[0], all }] : []))
   const byText = Map.groupBy(chipGroups, ({ text }) => text)
-  // Those of one name are told apart by their reasons.
+  // Problems of one name are distinguished by their reasons.
   return chipGroups.map((one) => ({ ...one, isAlone: byText.get(one.text)?.length === 1 }))
 }

@@ -1,4 +1,4 @@
-/** What went wrong in a run, or was held back, and at which step. The server tells it, however long the run is. */
+/** What went wrong in a run, or was held back, and at which step. The server finds it, however long the run is. */
 import { queryOptions, useQuery } from '@tanstack/react-query'
 import { useMemo } from 'react'
 import { api } from '../../web/api.ts'

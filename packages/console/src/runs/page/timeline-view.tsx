@@ -16,7 +16,7 @@ interface Props extends Omit<StepListProps, 'steps'> {
   /** What is not folded away. */
   rows: readonly Row[]
   onTurn: (row: Row) => void
-  /** Of all steps of the run, by their index. */
+  /** Bars of all steps of the run, by the index of the step. */
   bars: readonly Bar[]
   /** When the run began. */
   start: number
@@ -111,7 +111,7 @@ export function TimelineView({ rows, onTurn, bars, start, range, problems, ofRun
           {TICKS.map((tickShare) => (
             <span
               key={tickShare}
-              // Beside an open step, the chart has no room for it before the last one.
+              // Beside an open step, the tick at 0.75 has no room before the last one.
               className={`tabular absolute top-1 whitespace-nowrap ${tickShare > 0 && tickShare < 1 ? '-translate-x-1/2' : ''} ${tickShare === 0.75 ? 'hidden @md:inline' : ''}`}
               style={tickShare === 1 ? { right: 0 } : { left: `${tickShare * 100}%` }}
             >
@@ -127,7 +127,7 @@ export function TimelineView({ rows, onTurn, bars, start, range, problems, ofRun
   )
 }
 
-/** Where the text was found; nothing if that is the label, which stands before it. */
+/** The text around a hit; nothing if the hit is the label, which is shown already. */
 function Snippet({ parts, label }: { parts: readonly SnippetPart[]; label: string }) {
   if (parts.map(({ text }) => text).join('') === label) return null
   return (
@@ -161,7 +161,7 @@ function Turn({ branch, onTurn }: TurnProps) {
 /** It stands for other steps too: those below it, or those of a folded loop. */
 const isSum = ({ below, isClosed }: Row): boolean => below > 0 || isClosed
 
-/** What a branch took with all that is below it, and what a model call took. */
+/** Sums of a branch with all that is below it, and of a model call. */
 function Sums({ branch, from }: { branch: Row; from: number }) {
   const isOfMore = isSum(branch)
   const { tokens, cost } = isOfMore ? branch : branch.step
@@ -202,7 +202,7 @@ function Folded({
   )
 }
 
-/** As long as it took, with its length beside it. */
+/** As long as the step took, with the duration beside it. */
 function DrawnBar({ from, to, range, fill }: { from: number; to: number; range: Range; fill: string }) {
   const span = Math.max(1, range.to - range.from)
   const left = ((from - range.from) / span) * 100

@@ -14,7 +14,7 @@ interface Props extends StepListProps {
   environmentId: string
   runId: string
   problems: readonly Problem[]
-  /** Of all steps of the run, by their index. */
+  /** Bars of all steps of the run, by the index of the step. */
   bars: readonly Bar[]
   /** When the run began. */
   start: number

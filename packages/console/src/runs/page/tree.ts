@@ -11,10 +11,10 @@ export interface Branch {
   below: number
   /** Until all of them ended. */
   to: number
-  /** Of the step and of those below it. */
+  /** Sums of the step and of those below it. */
   tokens: number
   cost: number
-  /** Of the first of a loop: how many steps in a row do the same, and end alike. Else 1. */
+  /** On the first step of a loop: how many steps in a row do the same and end alike. Otherwise 1. */
   times: number
 }
 
@@ -31,7 +31,7 @@ export function treeOf(steps: readonly Step[], stepBars: readonly Bar[], alikeOf
     const { tokens, cost } = step
     return { step, depth, below: 0, to: barOf(stepBars, step).to, tokens: tokens ?? 0, cost: cost ?? 0, times: 1 }
   })
-  // Those that are open, each deeper than the one before.
+  // Open branches, each deeper than the one before.
   const open: Branch[] = []
   const close = (depth: number): void => {
     for (let last = open.at(-1); last && last.depth >= depth; last = open.at(-1)) {
@@ -137,7 +137,7 @@ function cutCircles(parents: Map<string, string>): void {
   }
 }
 
-/** Without recursion: spans may lie in each other thousands deep. */
+/** Iterative, because spans can be nested thousands deep. */
 function flat(root: Span): Placed[] {
   const rows: Placed[] = []
   const open: { span: Span; at: number; depth: number }[] = [{ span: sorted(root), at: 0, depth: 0 }]
@@ -145,7 +145,7 @@ function flat(root: Span): Placed[] {
     const next = top.span.parts[top.at++]?.part
     if (next === undefined) open.pop()
     else if ('eventId' in next) rows.push({ step: next, depth: Math.min(top.depth, DEEPEST) })
-    // What lies at the top is not indented.
+    // The top level is not indented.
     else open.push({ span: sorted(next), at: 0, depth: top.span === root ? 0 : top.depth + 1 })
   }
   return rows
@@ -167,7 +167,7 @@ export const NO_FOLDS: Folds = { closed: new Set(), opened: new Set() }
 
 /** A row on screen. */
 export interface Row extends Branch {
-  /** What it hides is not on screen. */
+  /** The steps below it are not on screen. */
   isClosed: boolean
 }
 

@@ -149,7 +149,7 @@ function useQueue(
       let cursor: string | undefined
       for (let looks = 0; looks < LOOKS && items.length < READ_AT_ONCE; looks++) {
         const page = await api.listOperatorRuns({ params: { environmentId }, query: { ...query, cursor } }, { signal })
-        // What a running one comes to is not known yet.
+        // The outcome of a running run is not known yet.
         items.push(...page.items.filter(({ id, status }) => status !== 'RUNNING' && !passed.has(id)))
         cursor = page.nextCursor ?? undefined
         if (cursor === undefined) break
@@ -226,7 +226,7 @@ function QueueFilters({ environmentId, name, search, set, onJudges }: FiltersPro
   )
 }
 
-/** Who is to judge which runs: a queue is a saved view of runs without a judgement by the person who opens it. */
+/** Assigns runs to judges: a queue is a saved view of runs that the person who opens it has not judged. */
 function Queues({ name, search }: { name: string; search: JudgeAddress }) {
   const { place } = route.useRouteContext()
   const navigate = useNavigate()

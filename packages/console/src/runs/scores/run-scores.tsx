@@ -17,7 +17,7 @@ interface Props {
   onStep: (eventId: string) => void
 }
 
-/** What was said of the run, in a line; each score with its comment below, when opened. */
+/** The scores of the run, in a line; each score with its comment below, when opened. */
 export function RunScores({ place, run, onStep }: Props) {
   const [isOpen, setOpen] = useState(false)
   const { scores } = run

@@ -28,7 +28,7 @@ interface Place {
 
 export function useHits(environmentId: string, { q = '', ...range }: SearchAddress, state: SearchSettings['state']) {
   return usePages<SearchHit, Place>({
-    // Again when the index is ready, and now and then until it is.
+    // Read again when the index is ready, and now and then until it is.
     queryKey: ['search', environmentId, q, range, state],
     ...(state === 'INDEXING' && { refreshMs: FOLLOW_MS }),
     isEnabled: q.trim() !== '',

@@ -11,7 +11,7 @@ import { searchSettingsQuery } from './queries.ts'
 interface Props {
   environmentId: string
   settings: SearchSettings
-  /** What is searched once it is on. Without it, there is a button alone. */
+  /** The query to run once search is on. Without it, there is a button alone. */
   query?: string
   onQuery?: (text: string) => void
 }

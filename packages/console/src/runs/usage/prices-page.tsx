@@ -234,7 +234,7 @@ function PriceDialog({ workspaceId, model, price, onSettled, onClose }: Props) {
   const set = useMutation({
     mutationFn: () => {
       const numbers = PARTS.filter(([part]) => texts[part] !== '').map(([part]) => [part, Number(texts[part])])
-      // What this form does not show stays.
+      // Rates that this form does not show stay.
       const { changedAt: _, ...ratesKept } = price ?? { changedAt: '' }
       const otherRates = Object.fromEntries(
         Object.entries(ratesKept).filter(([key]) => !PARTS.some(([part]) => part === key)),

@@ -44,7 +44,7 @@ export function shownWindow(window: Window, show: Measure): Window {
   return { ...window, stepMs: window.stepMs * times, starts: window.starts.filter((_, step) => step % times === 0) }
 }
 
-/** Of a whole time. Latencies do not add up. */
+/** The value of a whole period. Latencies cannot be added up. */
 export function sumOf(points: readonly UsagePoint[], show: Measure): number | null {
   if (areLines(show)) return null
   const measured = show === 'outcomes' ? ({ runs }: UsagePoint) => runs : MEASURED[show]

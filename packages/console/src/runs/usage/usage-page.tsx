@@ -83,7 +83,7 @@ const HEADS: Record<Group, string> = {
 }
 /** There can be many of these, so only the first are read. */
 const isOfRuns = (by: Group): boolean => by === 'session' || by === 'user'
-/** Of models and tools, no runs are counted; of sessions and end users, the time before is not read. */
+/** No runs are counted for models and tools; for sessions and end users, the time before is not read. */
 const hasChange = (by: Group): boolean => by === 'agent' || by === 'promptVersion'
 const SORTS = { cost: 'cost', tokens: 'tokens', steps: 'events', outcomes: 'runs', failed: 'failed' } as const
 

@@ -99,7 +99,7 @@ interface Who {
   installation: boolean
 }
 
-/** By what they are about, in order. A page that is not for everyone says whom it is for. */
+/** Sorted by subject. A page that is not for everyone says whom it is for. */
 export const SETTINGS = [
   {
     of: ({ place }: Who) => place.environment.name,

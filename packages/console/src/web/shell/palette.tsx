@@ -33,7 +33,7 @@ export function Palette({ range, onClose }: { range: Range; onClose: () => void 
   const choices = useChoices(text.trim(), acts, range)
   const choose = (choice: Choice) => {
     onClose()
-    // After the dialog has given the focus back.
+    // After the dialog has returned the focus.
     setTimeout(choice.open)
   }
   const chosen = choices[Math.min(at, choices.length - 1)]
@@ -140,7 +140,7 @@ function useChoices(text: string, acts: readonly (NamedAct & { key: string })[],
     open: () => void navigate({ to: '/w/$workspace/$environment/search', params, search: { ...range, q: text } }),
   }
   const named = [...useNamed(text), ...useAgents(text), ...useIssuesOf(text), ...foundRuns]
-  // What is named so comes before what the word only belongs to.
+  // Names that match come before entries that the word only belongs to.
   const byName = [...pages, ...led].sort((a, b) => Number(isWanted(b)) - Number(isWanted(a)))
   return [...here, ...byName, ...named, ...(text === '' ? [] : [search])]
 }

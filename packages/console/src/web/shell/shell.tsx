@@ -1,4 +1,4 @@
-/** What surrounds every page of an environment: where you are, where you can go, and the keys that work everywhere. */
+/** The frame around every page of an environment: where you are, where you can go, and the keys that work everywhere. */
 import { getRouteApi, Link, Outlet, useLocation, useNavigate } from '@tanstack/react-router'
 import { lazy, Suspense, useEffect, useState } from 'react'
 import { usePendingCount, WaitingApprovals } from '../../approvals/waiting-count.tsx'

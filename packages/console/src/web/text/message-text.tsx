@@ -3,7 +3,7 @@ import { lazy, Suspense, useSyncExternalStore } from 'react'
 import { LongText } from './long-text.tsx'
 import { ShownText } from './shown-text.tsx'
 
-/** What Markdown may change. Without any of it, the text is the same. */
+/** Characters that Markdown may change. Without any of them, the text is the same. */
 const MAYBE = /[*_`#>|[\]~]|^[ \t]*(?:[-+]|\d{1,9}[.)])[ \t]|^[-=]{3}|https?:\/\//m
 /** A longer text stays as it is: nobody reads it, and drawing it would stop the page. */
 const CHARS_MAX = 10_000

@@ -5,7 +5,7 @@ interface Props {
   text: string
   /** In a text of several lines, line breaks show as they are. */
   lineBreaks?: boolean
-  /** Between quotation marks: it is a client's word, not ours. */
+  /** In quotation marks, because it is a client's text and not ours. */
   quoted?: boolean
 }
 
@@ -39,7 +39,7 @@ function Part({ part }: { part: ShownPart }) {
 /** A character that is written as an escape, apart from the same letters typed by hand. */
 export function Escape({ text }: { text: string }) {
   return (
-    // Beside Arabic or Hebrew its letters and digits would change places.
+    // Isolated, because beside Arabic or Hebrew its letters and digits would change places.
     <bdi
       dir="ltr"
       title="A character that does not show"
@@ -54,7 +54,7 @@ function Mark({ children }: { children: string }) {
   return <span className="text-soft select-none">{children}</span>
 }
 
-/** What to know about the letters of these texts before one trusts them. */
+/** Warnings about the letters of these texts, such as lookalikes. */
 export function LetterWarnings({ texts }: { texts: readonly (string | null)[] }) {
   const notes = [...new Set(texts.flatMap((text) => (text === null ? [] : lookalikes(text))))]
   if (notes.length === 0) return null

@@ -15,7 +15,7 @@ const BUSY = ['accent', '●'] as const
 const OVER = ['plain', '–'] as const
 
 export const STATES = {
-  // Of runs.
+  // States of runs.
   RUNNING: [...BUSY, 'Running'],
   WAITING: [...WAITS, 'Waiting'],
   STALLED: [...CARE, 'Stalled'],
@@ -24,7 +24,7 @@ export const STATES = {
   CANCELLED: [...OVER, 'Cancelled'],
   GAPS: [...CARE, 'Events missing'],
   LOST: [...ALARM, 'Lost'],
-  // Of approvals.
+  // States of approvals.
   PENDING: [...WAITS, 'Waiting'],
   APPROVED: [...GOOD, 'Approved'],
   REJECTED: [...BAD, 'Rejected'],
@@ -43,7 +43,7 @@ export const STATES = {
   ANOTHER_WAY: [...CARE, 'Ran with another input'],
   NOT_RUN: [...OVER, 'Did not run'],
   NOT_KNOWN: ['plain', '?', 'Not known'],
-  // Of calls.
+  // States of calls.
   BLOCKED: [...BAD, 'Blocked'],
   NEVER_RAN: [...BAD, 'Never ran'],
   DID_NOT_REPORT: [...CARE, 'Did not report'],
@@ -53,17 +53,17 @@ export const STATES = {
   REQUIRE_APPROVAL: [...WAITS, 'Ask a person'],
   BLOCK: [...BAD, 'Block'],
   SEVERE: [...ALARM, 'Severe'],
-  // Of issues.
+  // States of issues.
   OPEN: ['red', '●', 'Open'],
   RESOLVED: [...GOOD, 'Resolved'],
   IGNORED: [...OVER, 'Ignored'],
   CAME_BACK: ['amber', '↩', 'Came back'],
-  // Of alerts and budgets.
+  // States of alerts and budgets.
   OK: [...GOOD, 'OK'],
   NEARLY: ['amber', '…', 'Pending'],
   FIRING: [...ALARM, 'Firing'],
   NOT_CHECKED: [...OVER, 'Not checked yet'],
-  // Of what is sent, erased and configured.
+  // States of what is sent, erased and configured.
   DELIVERED: [...GOOD, 'Delivered'],
   SEARCHING: [...BUSY, 'Searching'],
   REMOVING: [...BUSY, 'Effective'],
@@ -73,7 +73,7 @@ export const STATES = {
   BEHIND: [...BAD, 'Behind'],
   SILENT: [...CARE, 'Silent'],
   OLDER: [...CARE, 'Older version'],
-  // Of keys, people and places.
+  // States of keys, people and places.
   ACTIVE: [...GOOD, 'Active'],
   ENDS_SOON: [...CARE, 'Ends soon'],
   REPLACED: [...CARE, 'Replaced'],
@@ -86,7 +86,7 @@ export const STATES = {
   ARCHIVED: [...OVER, 'Archived'],
   TO_BE_DELETED: [...ALARM, 'To be deleted'],
   DAMAGED: [...BAD, 'Damaged'],
-  // Of judgements.
+  // States of judgements.
   GOOD: [...GOOD, 'Good'],
   BAD: [...BAD, 'Bad'],
 } as const satisfies Record<string, readonly [Tone, string, string]>

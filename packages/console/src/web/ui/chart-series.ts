@@ -12,7 +12,7 @@ export interface Series {
   colour: SeriesColour
   /** Null: nothing is known of that time. */
   values: readonly (number | null)[]
-  /** Of each value, if it is a cost of which a part is estimated or missing. */
+  /** The mark of each value: whether a part of the cost is estimated or missing. */
   marks?: readonly CostMark[]
 }
 

@@ -31,7 +31,7 @@ interface Props {
   className?: string
 }
 
-/** Who did something. What an import brought is the word of its file. */
+/** The author of a change. In an imported record, the name is only what the file claims. */
 export function Author({ name, importedAt, className }: Props) {
   return (
     <>

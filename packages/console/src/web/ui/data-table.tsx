@@ -71,7 +71,7 @@ function cellLook({ right, wide, main }: Column<never>): string {
   return `${right ? 'text-right' : 'text-left'} ${wide ? 'max-sm:hidden' : ''} ${main ? 'w-full max-w-0 min-w-28' : 'whitespace-nowrap'}`
 }
 
-/** In the main cell: the whole row opens what it names. */
+/** On the link in the main cell: the whole row opens it. */
 export const ROW_LINK = 'block truncate font-medium after:absolute after:inset-0'
 
 interface ListedProps<Item> {

@@ -8,7 +8,7 @@ const MOST_CHARS = 300_000
 interface DraftState<Value> {
   value: Value
   set: (value: Value) => void
-  /** After it was sent, or to begin anew. */
+  /** Forgets the draft: after it was sent, or to start over. */
   forget: () => void
   /** It comes from before a reload. */
   wasBack: boolean
@@ -41,7 +41,7 @@ export function useDraftState<Value extends string | object>(name: string, initi
   }
 }
 
-/** For what was sent from elsewhere than its form. */
+/** For a draft that was sent from outside its form. */
 export function forgetDraft(name: string): void {
   writeDraft(name, null)
 }

@@ -9,7 +9,7 @@ import { RangeChoice } from './range-choice.tsx'
 
 interface FieldsProps<Search extends object> {
   filters: Readonly<Record<string, FilterRow>>
-  /** Those that are shown; all by default. */
+  /** Filters that are shown; all by default. */
   names?: readonly string[]
   search: Search
   onChange: (search: Search) => void

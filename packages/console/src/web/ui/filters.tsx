@@ -10,7 +10,7 @@ interface TextFilterProps {
   className?: string
   value: string | undefined
   onChange: (text: string) => void
-  /** What it must look like; anything else takes no effect and is marked. */
+  /** A regular expression. A value that does not match has no effect and is marked. */
   pattern?: string
   suggestions?: readonly string[]
 }

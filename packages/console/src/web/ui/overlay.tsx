@@ -110,7 +110,7 @@ interface RowMenuProps {
   acts: readonly { word: string; act: () => void }[]
 }
 
-/** What can be done with the thing of a row. It lies above a link that fills the row. */
+/** The menu of a row. It lies above the link that fills the row. */
 export function RowMenu({ name, acts }: RowMenuProps) {
   if (acts.length === 0) return null
   return (

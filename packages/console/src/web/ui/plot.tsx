@@ -49,7 +49,7 @@ interface Props {
 
 const HEIGHT = 280
 const DAY_SECONDS = 86_400
-/** As all other dates are written. */
+/** Names of months as in all other dates. */
 const MONTHS = Array.from({ length: 12 }, (_, month) => monthOfYear(new Date(2026, month, 15)))
 const LABEL_PX = 12
 

@@ -113,7 +113,7 @@ function ExactDialog({ range, onChange, onClose }: DialogProps) {
   )
 }
 
-/** As the browser's field has it: a local time without a zone. */
+/** As the browser's field needs it: a local time without a zone. */
 function localText(iso: string | undefined): string {
   if (iso === undefined) return ''
   const time = new Date(iso)

@@ -28,7 +28,7 @@ export function Nothing({ children }: { children: ReactNode }) {
   return <p className="py-2 text-sm text-soft">{children}</p>
 }
 
-/** In the place of a part that polls and could not be read. */
+/** Shown in place of a part that polls and could not be read. */
 export function Unread() {
   return <Nothing>This could not be read. It is tried again by itself.</Nothing>
 }

@@ -52,5 +52,5 @@ export function StateText({ is, children }: Omit<Props, 'note'>) {
   )
 }
 
-/** For what changed on the disk since it was written. */
+/** Marks what changed on the disk since it was written. */
 export const DamagedChip = ({ note }: { note: string }) => <State is="DAMAGED" note={note} />

@@ -41,7 +41,7 @@ export function Forbidden({ children }: { children: ReactNode }) {
   return <Empty title="Your role does not allow this">{children}</Empty>
 }
 
-/** Where nothing surrounds it, it is the whole page. */
+/** The whole page, if nothing surrounds it. */
 export function NoPage() {
   return (
     <main>
@@ -66,7 +66,7 @@ export function NotFound() {
   )
 }
 
-/** Without data, or refused: there is nothing to show. During an outage, a page keeps what it has read. */
+/** There is nothing to show: no data yet, or access was refused. During an outage, a page keeps what it has read. */
 export function isBlocking(error: unknown, data: unknown): boolean {
   return error !== null && (data === undefined || !isTemporary(error))
 }

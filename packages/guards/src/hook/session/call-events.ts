@@ -44,7 +44,7 @@ export function recordStart(tacho: Tacho, call: StoredCall): string {
   return eventId
 }
 
-/** Of all sessions: the program of another one may have died. The agent of this one may ask its person first. */
+/** Covers all sessions, because the program of another one may have died. The agent of this one may ask its person first. */
 export function recordStarts(tacho: Tacho, calls: OpenCalls, { event, fields, sessionId }: HookRecord): void {
   const isAsking = event === 'PermissionRequest' || fields['notification_type'] === 'permission_prompt'
   for (const call of calls.in(['judged'])) {

@@ -28,7 +28,7 @@ export interface OpenCall {
   readonly toolCallId?: string | undefined
   /** Missing if it is large: the hook after the tool has it too. */
   readonly input?: unknown
-  /** As it was judged: with masked members, it is another than `plainHash`. */
+  /** The hash that was judged. With masked members, it differs from `plainHash`. */
   readonly inputHash: string | null
   /** Tells whether the tool ran with this input. */
   readonly plainHash: string | null
@@ -43,7 +43,7 @@ type State = (typeof STATES)[number]
 export interface StoredCall extends OpenCall {
   readonly file: string
   readonly state: State
-  /** Of all events of the call. */
+  /** The span of all events of the call. */
   readonly spanId: string
 }
 

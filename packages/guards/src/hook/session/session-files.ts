@@ -20,7 +20,7 @@ interface Answered {
   readonly is: 'result'
   readonly callId: string
   readonly ran: boolean
-  /** What the model was told, if a person declined it. */
+  /** The answer to the model, if a person declined the call. */
   readonly declined?: string | undefined
 }
 
@@ -46,7 +46,7 @@ const FILES_MAX = 1_000
 
 /** How the results of calls begin that did not run: no such tool, other arguments than its, or refused by a hook. */
 const CLAUDE_REFUSED = /^(<tool_use_error>|PreToolUse:\S+ hook error: )/
-/** By the person in front of it, or by its own settings. */
+/** Declined by the person in front of the agent, or by its own settings. */
 const CLAUDE_DECLINED = /^(The user doesn't want to (proceed with|take) |Permission to use .{1,300} has been denied)/
 const CODEX_DECLINED = /^[\w ]{1,40} rejected by user/
 const CODEX_REFUSED =
@@ -54,10 +54,10 @@ const CODEX_REFUSED =
 const GEMINI_REFUSED = /"error":"(params must |Path not in workspace: |Tool \\"|Tool execution blocked: )/
 
 const QWEN_REFUSED = new Set<unknown>(['tool_not_registered', 'invalid_tool_params', 'execution_denied'])
-/** Also by our module, if the hook gave no answer that was recorded. */
+/** Also matches our module's refusal, if the hook gave no answer that was recorded. */
 const PI_REFUSED = /^(Tool \S+ not found|Validation failed for tool )|tacho: the hook gave no decision/
 
-/** Where the files are known. opencode has a database: session-database.ts. */
+/** Agents whose session files are known. opencode has a database: session-database.ts. */
 const FORMS: Partial<Record<AgentName, Form>> = {
   'claude-code': {
     folder: '.claude/projects',

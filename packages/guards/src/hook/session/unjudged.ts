@@ -10,12 +10,12 @@ import { textOf, type HookRecord } from '../record.ts'
 import { readSessionDatabase, sessionDatabase } from './session-database.ts'
 import { cwdOf, readSessionFile, sessionFiles, type KeptCall } from './session-files.ts'
 
-/** Of one session, at once; the number counts all of them. */
+/** Record at most this many of one session at once; the number counts all of them. */
 const RECORDED_MAX = 100
 /** Clocks of file systems are coarse. */
 const OVERLAP_MS = 10_000
 
-/** Where to look for calls, and of which folder only: hooks of a project look only at sessions of their folder. */
+/** Where to look for calls. Hooks of a project look only at sessions of their folder. */
 export interface Compared {
   readonly files: readonly string[]
   readonly cwd: string | null

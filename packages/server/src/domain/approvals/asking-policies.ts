@@ -11,7 +11,7 @@ export function toolsOf(condition: string): readonly string[] | null {
   const compiled = compileCondition(condition)
   if (!compiled.ok) return null
   const { toolNames, variables } = fieldsOf(compiled.condition)
-  // With its server, a name is the tool's own.
+  // With a server, a name is the tool's own.
   return toolNames.length === 0 || variables.includes('tool.server') ? null : toolNames
 }
 
@@ -30,7 +30,7 @@ const compiled = new WeakMap<Buffer, NamedTools[]>()
 /** Versions in force that cannot mean a tool, as `<policy id> <version>`. */
 export function createPoliciesOfOtherTools(read: ReadConfiguration) {
   return async (environmentId: string, toolName: string): Promise<string[]> => {
-    // Where nobody knows what is in force, each may have asked.
+    // If the configuration cannot be read, each policy may have asked.
     const served = await read(environmentId).catch(() => null)
     if (served === null) return []
     const known = compiled.get(served.body) ?? namedTools(served.body)

@@ -18,7 +18,7 @@ const RESULT_LEAVES = 5_000
 const TEXT_CHARS = 200_000
 const ORIGINS = 2
 const READ: ReadonlySet<string> = new Set(['USER_INPUT', 'LLM_CALL', 'TOOL_CALL', 'RETRIEVAL'])
-/** What the SDKs write in place of content. */
+/** Marks that the SDKs write in place of content. */
 const LEFT_OUT = /"tachoShortened"|\[masked\b|\[cut: |\[left out|\[unreadable|\[circular/
 const MASK = /\[masked(?::[\w-]+)?\]/
 

@@ -49,7 +49,7 @@ const VERSION = new RegExp(VERSION_PATTERN)
 export interface InputLeaf {
   /** Keys and indexes. */
   path: readonly string[]
-  /** As `payment.amount` and `items[0].id`. */
+  /** Such as `payment.amount` and `items[0].id`. */
   name: string
   value: unknown
 }
@@ -164,7 +164,7 @@ function isAmountName(path: readonly string[]): boolean {
   )
 }
 
-/** Of the last key that is no index. */
+/** The words of the last key that is no index. */
 function keyWords(path: readonly string[]): string[] {
   const key = path.findLast((one) => !/^\d+$/.test(one)) ?? ''
   return wordsOf(key).map((word) => word.toLowerCase())
@@ -213,7 +213,7 @@ const IDENTIFIER = new Set(
   'id ids no number code reference ref key email to recipient account iban order user name path'.split(' '),
 )
 
-/** What the condition names first, then identifiers, then short texts. */
+/** Fields that the condition names first, then identifiers, then short texts. */
 function detailsOf(leaves: readonly InputLeaf[], named: ReadonlySet<string>, amounts: readonly InputLeaf[]): string[] {
   const ranked = leaves.flatMap((leaf) => {
     const { name, path, value: inner } = leaf

@@ -158,7 +158,10 @@ export async function applyHeld(
   for (const row of held) await applyGrants(storage, row, { now, workspaceId: environment?.workspaceId ?? null })
 }
 
-/** Those that the recorded decision names; before it, all in force that may ask for a call of this tool. Null: not known. */
+/**
+ * The policies that the recorded decision names; before it is recorded, all in force that may ask for a call of this
+ * tool. Null: not known.
+ */
 async function askingPolicies(
   storage: Acts,
   { environmentId, policyId, policyVersions, toolName }: ApprovalRow,

@@ -22,7 +22,7 @@ export type HashedRequest = Pick<ApprovalRow, 'toolName' | 'inputHash' | 'hashSc
 export interface ShownInput {
   /** As recorded. */
   json: string
-  /** As in the payload: anything may stand there. */
+  /** From the payload, so of any shape. */
   seals: unknown
   isShortened: boolean
 }
@@ -31,7 +31,7 @@ export interface ShownInput {
 const DIGITS = 64
 const SCHEMES = new Set<string | null>([null, 'tacho-input-1', 'tacho-input-2'])
 const SEAL = /^[0-9a-f]{64}$/
-/** As the SDKs mark what they mask and cut. */
+/** Marks of the SDKs where they mask and cut. */
 const MASK = /\[masked(?::[\w-]+)?\]/
 const CUT = /\[cut: \d+ /
 

@@ -13,7 +13,7 @@ const [SHORTENED, SEALS] = ['tachoShortened', 'inputSeals']
 
 /** Of all inputs of a list. */
 const INPUTS_BOUNDS: InputsBounds = { perRun: 200, bytes: 1_048_576 }
-/** Of requests that were made before their input was linked. The agent waits, so the event is among the newest. */
+/** For requests that were made before their input was linked. The agent waits, so the event is among the newest. */
 const SEARCH_BOUNDS = { rowsLookedAt: LIMITS.eventsLookedAt, limit: 200, pageBytes: LIMITS.pageBytes }
 
 type Acts = Pick<Storage, 'findLinkedInputs' | 'findRecordedInputs' | 'findRecordedInput' | 'findRun'>
@@ -23,7 +23,7 @@ type Recorded = RecordedInputRow | null | undefined
 
 export interface InputInShort {
   text: string | null
-  /** Of the event that has it. Null: none is recorded; undefined: it is not known. */
+  /** The event that has the input. Null: none is recorded; undefined: it is not known. */
   eventId?: string | null | undefined
   /** Null: the list would have to read too much. */
   check: InputCheck | null

@@ -35,7 +35,7 @@ export interface RunLine extends ImportedRun {
   facts: ExportedRow
 }
 
-/** In the words of storage/engine/tables.ts. */
+/** In the notation of storage/engine/tables.ts. */
 const RUN_COLUMNS = `status agent_id started_at# last_event_at# received_at# prompt_tokens# completion_tokens#
   total_tokens# cost_nanos# event_count# differing_retries# payloads_removed# error_count# session_id? user_id? ended_at#?
   pinned_at#? rule_closed_at#?`

@@ -84,7 +84,7 @@ const SCHEMAS: Readonly<Record<ExportedTable | 'run' | 'event', Readonly<Record<
     id,
     clientId: ApprovalHeaders.properties[CLIENT_ID_HEADER],
     status: ApprovalStatus,
-    // As the store has it, unlike in a request.
+    // As stored, unlike in a request.
     recordsInput: Type.Integer({ minimum: 0, maximum: 1 }),
     decisionReason: NewDecision.properties.reason,
     deciderKind: Decider.properties.kind,

@@ -212,7 +212,7 @@ function ofPolicy({ failure: { error } }: ToldFailure): boolean {
   return [error, ...error.causes].some(({ type }) => type?.split('.').at(-1) === 'ToolBlockedError')
 }
 
-/** Of two steps with the same error, the one that began last is inside the other. */
+/** If two steps have the same error, the one that began last is inside the other. */
 function isMorePrecise(other: ToldFailure, one: ToldFailure): boolean {
   if (other.rank !== one.rank) return other.rank < one.rank
   if (KIND_BY_EVENT.has(one.event.eventType)) return false

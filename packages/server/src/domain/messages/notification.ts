@@ -107,7 +107,7 @@ function minuteOfDay(time: number, timeZone: string): number {
   return (values.get('hour') ?? 0) * 60 + (values.get('minute') ?? 0)
 }
 
-/** Not an offset such as +01:00, which knows no summer time. */
+/** Refuses an offset such as +01:00, which knows no summer time. */
 export function isTimeZone(name: string): boolean {
   return /^[A-Za-z]/.test(name) && attempt(() => new Intl.DateTimeFormat('en', { timeZone: name })) !== undefined
 }

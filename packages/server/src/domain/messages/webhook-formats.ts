@@ -121,12 +121,12 @@ export function toTold(news: WebhookNews) {
   }
 }
 
-/** Of a message that shows the input. Each value is escaped. */
+/** The sentence of a message that shows the input. Each value is escaped. */
 function sentenceOf({ sentence }: WebhookNews['data']): string {
   return Array.isArray(sentence) ? printable(sentenceText(sentence as SentencePart[])) : ''
 }
 
-/** What a button approves: not what is shown, if that does not match. */
+/** The text of the button that approves: not what is shown, if that does not match. */
 function approvedBy({ sentence }: WebhookNews['data'], chars: number): string {
   return Array.isArray(sentence) ? cut(printable(approveText(sentence as SentencePart[])), chars) : 'Approve'
 }
@@ -231,7 +231,7 @@ export function slackText(text: string, chars: number): string {
 /** Mail programs link them without slashes too. */
 const SCHEMES =
   /\b(https?|ftps?|file|mailto|tel|sms|facetime|callto|sips?|skype|xmpp|im|news|nntp|geo|webcal|magnet|tg|whatsapp|spotify|slack|msteams|outlook|onenote|ms-[a-z-]+|data|javascript|vbscript)([:\uff1a])(?=\S)/gi
-/** Of a name, also in the forms that browsers take for a dot. A file may be called `report.zip`, which is a host, too. */
+/** Dots in a name, also in the forms that browsers take for a dot. A file may be called `report.zip`, which is a host, too. */
 const HOST_DOTS = /(?<=[\p{L}\p{N}_-])[.\u2024\u3002\ufe52\uff0e\uff61](?=\p{L}[\p{L}\p{N}-]|xn--)/gu
 const ADDRESS = /(?<![\d.])\d{1,3}(?:\.\d{1,3}){3}(?!\d|\.\d)/g
 

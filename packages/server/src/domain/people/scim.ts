@@ -110,7 +110,7 @@ function metaOf(
   return { resourceType, created: isoTime(createdAt), lastModified: isoTime(updatedAt), location }
 }
 
-/** Of a whole resource. Attributes that are not kept are ignored. */
+/** Reads a whole resource. Attributes that are not stored are ignored. */
 export function readPerson(scimPerson: unknown): GivenPerson {
   if (!isObject(scimPerson)) throw new ScimFault(400, 'The body must be a User', 'invalidSyntax')
   const fields = lowered(scimPerson)
@@ -216,7 +216,7 @@ export function personChangeIn(operations: readonly Operation[]): PersonChange {
       if (email !== null && !isEmail(email)) throw invalid('emails must have an e-mail address')
       if (email !== null) change.email = lowerCase(email)
     } else if (path === 'name' || path === 'name.formatted') {
-      // Only the whole name is kept, so a part alone changes nothing.
+      // Only the whole name is stored, so a part alone changes nothing.
       const name = nameOf(path === 'name' ? value : { formatted: value })
       if (name !== null) change.name = cut(name)
     } else if (path === 'username') {

@@ -56,12 +56,12 @@ export function fieldCensus({ variables, inputPaths, inputTypes, toolNames }: Fi
     fields: () => counts.map(({ field, recorded, types }) => ({ field, recorded, types: Object.fromEntries(types) })),
     warnings(): Warning[] {
       const uncalled = seen > 0 && isEveryToolKnown ? toolNames.filter((name) => !tools.has(name)) : []
-      // Beside a tool that was called, another may be new: only a name like that of a third one is a misspelling.
+      // If one of the tools was called, another may be new: only a name like that of a third tool is a misspelling.
       const doubtful = calls === 0 ? uncalled : uncalled.filter((name) => !named.has(nearestTool(name, tools) ?? name))
       const unknown = doubtful.length > 0 ? [unknownTool(doubtful, tools)] : []
       if (calls === 0) return unknown
       const of = named.size > 0 && tools.size > 0 ? toolNames.slice(0, TOOLS_NAMED).join(', ') : null
-      // Of a list that no call has, its elements need no warning.
+      // If no call has the list, its elements need no warning.
       const missing = counts.filter(({ recorded }) => recorded === 0)
       const isInside = (path: Path) => missing.some((list) => isBefore([...list.path, null], path))
       const warnings = counts.flatMap(({ field, path, recorded, types, siblings, expected: as }) => [

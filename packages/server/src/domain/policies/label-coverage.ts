@@ -25,7 +25,7 @@ export function labelCoverage(rules: readonly ToolLabels[]) {
       let counted = tools.get(key)
       if (counted === undefined) {
         counted = { isLabelled: rules.some((rule) => namesTool(rule, tool)), calls: 0 }
-        // Of more tools, the calls are counted.
+        // Beyond this number of tools, only the calls are counted.
         if (tools.size < TOOLS_COUNTED) tools.set(key, counted)
       }
       counted.calls += 1

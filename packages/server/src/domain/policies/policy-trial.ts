@@ -66,7 +66,7 @@ export function createTrial(condition: Condition, policy: TrialPolicy) {
   const failsClosed = actsOnError(policy)
   const counts = { calls: 0, matched: 0, failures: 0, hits: 0 }
   let [unknown, asked] = [0, 0]
-  /** Of the run whose events come. Null: the condition does not need it. */
+  /** The run whose events come. Null: the condition does not need it. */
   let past: { run: string; recorded: RecordedPast; started: Map<string, Tried> } | null = null
   const states = { ran: none(), held: none(), blocked: none(), neverRan: none() }
   /** By the key of their call, until it is known to have run. */
@@ -95,7 +95,7 @@ export function createTrial(condition: Condition, policy: TrialPolicy) {
     return { outcome: result.matched ? 'matched' : 'not matched', hit: result.matched, values }
   }
 
-  /** Of an input that is recorded in part: whether the condition's parts of it are there. */
+  /** For an input that is recorded in part: whether the parts that the condition reads are there. */
   function arePathsWhole(input: unknown): boolean {
     const values = fields.inputPaths.map((path) => inputValuesAt(input, path))
     return values.length > 0 && values.every((some) => some.length > 0 && some.every(isInputWhole))
@@ -260,7 +260,10 @@ function namesOf({ toolName, server }: RecordedCall): string[] {
 
 const none = () => ({ calls: 0, hits: 0 })
 
-/** What names a call in its run, in events of several kinds. The event itself, if nothing else does. A span can have several calls. */
+/**
+ * The keys of a call in its run, in events of several kinds. The event itself, if it has no other. A span can have
+ * several calls.
+ */
 function keysOf(
   { run, spanId, eventId }: ToolCallRow,
   { approvalId, toolCallId, toolName, inputHash }: RecordedCall,

@@ -185,7 +185,7 @@ const byQuestions = (one: Atom, other: Atom): number =>
 
 type Found = Omit<Atom, 'asked'>
 
-/** Those of one field that are true of every rejected call. */
+/** Conditions on one field that are true of every rejected call. */
 function atomsOf(
   { name, guards, values }: Field,
   calls: readonly DecidedCall[],

@@ -8,7 +8,7 @@ import { namesTool, type ToolLabels } from '@tacho/policy/history/tool-labels.ts
 import type { History } from '@tacho/policy/evaluation/value.ts'
 import type { PastRow } from '../../storage/policies/policies.ts'
 
-/** What the SDKs write in place of content. */
+/** Marks that the SDKs write in place of content. */
 const LEFT_OUT = /"tachoShortened"|\[masked\b|\[cut: |\[left out|\[unreadable|\[circular/
 
 type Payload = Readonly<Record<string, unknown>>

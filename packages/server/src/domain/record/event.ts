@@ -250,7 +250,7 @@ function refusedRow(item: unknown, { code, message }: Fault, now: number): Rejec
     : refused
 }
 
-/** What the answer to a batch is made of. */
+/** The parts of a batch from which its answer is made. */
 type ToldBatch = Omit<ValidatedBatch, 'events' | 'refused'> & { events: Pick<NewEvent, 'eventId' | 'time'>[] }
 
 /** `verdicts` is null when nothing could be stored. */

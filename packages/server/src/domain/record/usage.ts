@@ -121,7 +121,7 @@ function callTokens(counts: CallCounts | null): CallTokens | null {
   const prompt = promptTokens ?? Math.max(0, (totalTokens ?? 0) - (completionTokens ?? 0))
   const completion = completionTokens ?? Math.max(0, promptTokens === null ? 0 : (totalTokens ?? 0) - prompt)
   const { cacheWriteTokens, cacheWrite1hTokens, reasoningTokens, cachedAudioTokens, cachedImageTokens } = counts
-  // As many tokens as the prompt has may be cached, which are the cheapest, if nobody can read how many.
+  // If nobody can read how many tokens are cached, all of the prompt's may be, which are the cheapest.
   const isWithin = !counts.unknown.includes('promptTokens')
   const isReadUnknown = isWithin && counts.invalid.some((path) => /cache(?!.*(?:creat|writ))/i.test(path))
   const cachedTokens = isReadUnknown ? Math.max(0, prompt - cacheWriteTokens) : counts.cachedTokens

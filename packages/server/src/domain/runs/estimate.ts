@@ -19,7 +19,7 @@ export interface Estimator {
   hasPrice(calls: UncostedCalls): boolean
 }
 
-/** For a million tokens; above a threshold of input, another one. */
+/** The price of a million tokens; above a threshold of input, another one. */
 export type Rate = number | { base: number; above: readonly { context: number; price: number }[] }
 
 /** A part without a rate is priced as the part that contains it. */

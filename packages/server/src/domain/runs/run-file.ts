@@ -66,7 +66,7 @@ function stepsOf(rows: readonly EventRowRead[]): Step[] {
   })
 }
 
-/** Of the first `shown` rows, without those that were deleted meanwhile; null for the others. */
+/** Payloads of the first `shown` rows, without rows that were deleted meanwhile; null for the others. */
 async function* payloadsOf(
   storage: Reads,
   environmentId: string,

@@ -146,7 +146,7 @@ function stringEnd(text: string, start: number): number {
   return start
 }
 
-/** Without its backslash; 0: it is none. */
+/** The length of an escape without its backslash; 0: no escape. */
 function escapeLength(text: string, at: number): number {
   const kind = text.charAt(at)
   if (kind !== 'u') return kind !== '' && '"\\/bfnrt'.includes(kind) ? 1 : 0

@@ -71,7 +71,7 @@ export function approvalDecisionsRoutes(deps: OperatorDeps, { feed }: ApprovalRe
       const unknown = chosen.unknown.map((id): DecisionOutcome => ({ id, outcome: 'not_found', approval: null }))
       return {
         items: [...decided.map((each) => toOutcome(each, now())), ...refused, ...unknown],
-        // Those with another input stay pending: nobody gets further by sending the request again.
+        // Requests with a changed input stay pending, so sending the request again would not help.
         more: chosen.more && decided.some(({ outcome }) => outcome !== 'changed'),
       }
     },
@@ -114,7 +114,7 @@ export function approvalDecisionsRoutes(deps: OperatorDeps, { feed }: ApprovalRe
 }
 
 function toOutcome({ id, outcome, approval, agentName }: NamedDecided, now: number): DecisionOutcome {
-  // Only one alone can have a grant.
+  // Only a decision on a single request can have a grant.
   return {
     id,
     outcome: outcome === 'no_grant' ? 'refused' : outcome,

@@ -23,7 +23,7 @@ type Decide = (by: Deciding, rows: ApprovalRow[], decision: NewDecision, grant?:
 type SeenInputs = ReadonlyMap<string, string | null>
 type Unapprovable = 'mismatch' | 'changed'
 
-/** Those that this decision would approve although the input differs from the hash, or from what the person saw. */
+/** Requests that this decision would approve although the input differs from the hash, or from what the person saw. */
 export function createDiffering(storage: Deps['storage']) {
   return async (
     environmentId: string,
@@ -71,7 +71,7 @@ export function createDecide({ storage, now, configurations }: DecideDeps, feed:
     }
     const { kind: deciderKind, id: deciderId, name: deciderName } = actor
     const via: DecisionRow['via'] = by.slack ? { kind: 'slack', webhookId: by.slack.webhookId } : null
-    // What was compared with the hash, and with what the person saw, is what is approved.
+    // Approves exactly the inputs that were compared with the hash, and with what the person saw.
     const looked = decision === 'APPROVED' ? rows.map(({ id, inputEventId }) => [id, inputEventId] as const) : []
     // All are of one tool.
     const otherTools = rows[0] && (await policiesOfOtherTools(environment.id, rows[0].toolName))

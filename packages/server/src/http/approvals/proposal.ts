@@ -51,7 +51,7 @@ export function proposalRoutes({ serve, storage, now }: OperatorDeps): void {
     })
   })
 
-  /** Those that a person decided here, the newest first. */
+  /** Requests that a person decided here, the newest first. */
   async function decidedRows(environmentId: string, policyId: string, from: number) {
     const rows: ApprovalRow[] = []
     let after: ApprovalPage['after'] = null
@@ -126,7 +126,7 @@ async function propose(calls: readonly DecidedCall[], present: string | null): P
 }
 
 function caveatsOf({ leftOut }: ProposedCondition, rejected: number, calls: readonly DecidedCall[]): string[] {
-  // Of calls like these, with none missed of so many: the lower end of 95 %.
+  // None of so many calls was missed: the lower end of the 95 % interval for calls like these.
   const keptPercent = Math.floor(100 * 0.05 ** (1 / rejected))
   const unread = calls.filter(({ input, sealed }) => input === null || sealed.length > 0).length
   return [

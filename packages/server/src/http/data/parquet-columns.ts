@@ -99,7 +99,7 @@ export const RUN_COLUMNS: readonly ParquetColumn<OperatorRun>[] = [
   ofRun('userId'),
   ofRun('agentId'),
   column('agentName', 'text', ({ agent }) => agent.name),
-  // What the list calls unknown is null: a mean of zeros would be too small.
+  // A count that the list calls unknown is null: a mean of zeros would be too small.
   column('promptTokens', 'integer', ({ usage }) => knownTokens(usage) && usage.promptTokens),
   column('completionTokens', 'integer', ({ usage }) => knownTokens(usage) && usage.completionTokens),
   column('totalTokens', 'integer', ({ usage }) => knownTokens(usage)),

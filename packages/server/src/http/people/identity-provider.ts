@@ -32,7 +32,7 @@ export interface AdmissionOptions {
 /** The library turns it into a refusal. */
 const deactivated = () => new Error('The directory has deactivated the person')
 
-/** Between this machine and the provider. */
+/** How far the clocks of this machine and of the provider may differ. */
 const CLOCKS_DIFFER_S = 60
 
 export type Profile = Record<string, unknown>
@@ -60,7 +60,7 @@ export function createAdmission(options: AdmissionOptions) {
   return async function admit(profile: Profile, idToken: string | undefined, request: AuditedRequest): Promise<string> {
     const claims = claimsOf(idToken)
     const accountId = `${issuer} ${subjectOf(claims)}`
-    // Only of the id token: the answer of the userinfo endpoint is not signed.
+    // Only from the id token: the answer of the userinfo endpoint is not signed.
     const groups = groupsIn(Object.hasOwn(claims, groupsClaim) ? claims[groupsClaim] : [])
     const managed = await storage.findManagedPerson(accountId, verifiedEmail(profile))
     if (managed?.active === 0) throw deactivated()

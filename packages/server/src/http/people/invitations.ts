@@ -130,7 +130,7 @@ export function invitationsRoutes(
     throw NO_INVITATION
   }
 
-  /** Of strangers, so their number is bounded. An admin of the workspace sees guesses at its invitations. */
+  /** Guesses come from strangers, so their number is bounded. An admin of the workspace sees guesses at its invitations. */
   function logGuess(row: FoundInvitation | null, why: 'ended' | 'unknown', request: FastifyRequest): void {
     const at = now()
     if (at - guesses.since >= HOUR_MS) guesses = { since: at, count: 0 }

@@ -133,7 +133,7 @@ export function scimRoutes(app: FastifyInstance, deps: Deps, limits: OperatorLim
   for (const method of ['GET', 'POST', 'PUT', 'PATCH', 'DELETE'] as const) {
     route(method, '/*', async ({ request }) => {
       const [path = ''] = request.url.slice(SCIM_PATH.length + 1).split('?', 1)
-      // As RFC 7644 3.4.3 wants it of a provider without it, so that a client falls back to GET.
+      // RFC 7644 3.4.3 wants this of a provider without search, so that a client falls back to GET.
       if (/(?:^|\/)\.search$/.test(path)) throw new ScimFault(501, 'Search by GET with a filter')
       const [resource = ''] = path.split('/', 1)
       throw KNOWN.has(resource)

@@ -73,7 +73,7 @@ export function createConfigurationClients({ now, maxInAll = MAX_IN_ALL }: Confi
       inAll = 0
       return seenIn(taken)
     },
-    /** Only of environments whose configuration changed lately: somebody may look whether the clients have it. */
+    /** Only of environments whose configuration changed lately: somebody may be checking whether the clients have it. */
     takeChanging(): ReadonlyMap<string, ConfigurationClientSeen[]> {
       const isChanging = ([id]: [string, unknown]) => (tags.get(id)?.since ?? -Infinity) > now() - CHANGING_MS
       const taken = [...environments].filter(isChanging).slice(0, CHANGING_AT_ONCE)

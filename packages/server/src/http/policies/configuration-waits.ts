@@ -71,7 +71,7 @@ export function createConfigurationWaits({ tagOf, onError }: WaitsOptions) {
     }
   }
 
-  /** Also again, if a change comes while it looks. */
+  /** Runs again if a change comes while it looks. */
   function lookForChanges(): void {
     lookAgain = true
     looking ??= lookAll().finally(() => (looking = null))

@@ -15,7 +15,7 @@ import type { OperatorDeps } from '../web/operator-serve.ts'
 const UNLABELLED_SHOWN = 50
 /** Tools that nobody calls any more need no labels. */
 const COVERAGE_MS = 30 * 86_400_000
-/** What `run.labels` and `origin` say by themselves. */
+/** Labels that `run.labels` and `origin` have by themselves. */
 const OWN_LABELS: ReadonlySet<string> = new Set(Object.values(HISTORY_LABELS))
 
 export function toolLabelsRoutes({ serve, storage, configurations, bodyValidator }: OperatorDeps): void {
@@ -43,7 +43,7 @@ export function toolLabelsRoutes({ serve, storage, configurations, bodyValidator
   }
 }
 
-/** What is wrong with rules, with its place; also with those that only a simulation uses. */
+/** Faults of rules, with their places; also of those that only a simulation uses. */
 export async function checkLabels(
   bodyValidator: BodyValidator,
   labels: readonly ToolLabel[],
@@ -66,7 +66,7 @@ export async function checkLabels(
   return rules
 }
 
-/** What clients know when they give labels. */
+/** Variables that clients know when they give labels. */
 const READABLE = ['tool.name', 'tool.server', 'tool.annotations', 'tool.input', 'tool.output', 'now']
 
 /** Reads of a condition that no client can evaluate. */

@@ -1,4 +1,7 @@
-/** What OpenTelemetry exporters send, at whatever address, and the one that they should use. They never repeat what gets a 404. */
+/**
+ * Requests that OpenTelemetry exporters send, at whatever address, and the address that they should use. They never
+ * repeat a request that gets a 404.
+ */
 import type { IncomingHttpHeaders } from 'node:http'
 import { createServer, type Http2Server, type ServerHttp2Session, type ServerHttp2Stream } from 'node:http2'
 import type { Socket } from 'node:net'
@@ -52,7 +55,7 @@ const PREFACE = Buffer.from('PRI * HTTP/2.0\r\n')
 /** A client that says nothing after its preface. */
 const ANSWER_MS = 2_000
 const ANSWERS_AT_ONCE = 100
-/** Of one connection, in MB and in headers. */
+/** Bounds of one connection, in MB and in headers. */
 const BOUNDS = { maxSessionMemory: 1, maxHeaderListPairs: 64, settings: { maxConcurrentStreams: 4, enablePush: false } }
 
 type OnCall = (caller: { ip: string; headers: IncomingHttpHeaders }) => void

@@ -92,7 +92,7 @@ export function usageRoutes(deps: OperatorDeps): void {
       return { rows: found, more }
     }
 
-    /** By the shown cost: estimates depend on prices, which the store does not apply. */
+    /** Sorted by the shown cost: estimates depend on prices, which the store does not apply. */
     async function readDearest({ limit, after }: { limit: number; after: PartPlace | null }) {
       const found: UsagePointRow[] = []
       let more = true

@@ -66,7 +66,7 @@ export function wrongAddress({ ip }: { ip: string }, what: string): Refusal {
 /** Reports credentials that are used from a wrong address: once in ten minutes for each credential and network. */
 
 const QUIET_MS = 10 * 60_000
-/** Of one credential, from all networks. */
+/** Reports of one credential, over all networks. */
 const REPORTS_PER_CREDENTIAL = 20
 
 export function createAddressRefusals(storage: Pick<Storage, 'appendAudit'>, now: () => number): ReportAddress {

@@ -13,7 +13,7 @@ import { refuse, replyError, type Refusal } from './reply-error.ts'
 import { within } from './turns.ts'
 
 const CLOCK_DRIFT_MS = 60_000
-/** Of the store, threads, files and requests to other servers. */
+/** File descriptors of the store, threads, files and requests to other servers. */
 const OWN_DESCRIPTORS = 256
 /** Keys whose latest lost request is older are not mentioned. */
 const LOST_MS = 7 * 24 * 60 * 60_000

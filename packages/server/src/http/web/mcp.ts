@@ -12,7 +12,7 @@ import { createSharedTurns, waitForTurn } from './turns.ts'
 import { sendInPieces } from './connections.ts'
 import { bearerOf, foreignOrigin } from '../people/caller.ts'
 
-/** For all reads of one message. Official clients give up after as long. */
+/** Time for all reads of one message. Official clients give up after as long. */
 const READS_MS = 60_000
 
 /** A message gets its own server, which takes some milliseconds. */

@@ -9,7 +9,7 @@ export interface ListQuery {
   cursor?: string
 }
 
-/** Of one list: where this page begins, and how the next one is named. */
+/** The pages of one list: where this one begins, and how the next one is named. */
 export interface Paging {
   limit: number
   /** Null: from the beginning. */

@@ -13,7 +13,7 @@ import type { Holder } from '../../storage/engine/turns-by-workspace.ts'
 /** One workspace gets one part of this many. */
 const WORKSPACES = 4
 
-/** By the shares, unfinished uploads of one workspace or key cannot stop the requests of others. */
+/** The shares keep unfinished uploads of one workspace or key from stopping the requests of others. */
 export class BodyMemory {
   readonly maxBytes: number
   readonly #shares: Shares

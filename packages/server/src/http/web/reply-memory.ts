@@ -1,4 +1,4 @@
-/** By the shares, clients that do not read cannot block the replies of others. */
+/** The shares keep clients that do not read from blocking the replies of others. */
 import type { FastifyReply } from 'fastify'
 import { LIMITS } from '@tacho/contract/engine/limits.ts'
 import { LEFT, refuse, type Refusal } from './reply-error.ts'

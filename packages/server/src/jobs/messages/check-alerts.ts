@@ -83,7 +83,7 @@ export function checkAlerts({ storage, prices, now }: HandlerOptions<Acts> & { p
       address: null,
     }
     const intent = { action: 'DEPLOY' as const, items }
-    // Of a damaged configuration nothing is published; the store names it, and the next check tries again.
+    // From a damaged configuration nothing is published; the store names it, and the next check tries again.
     await storage.publish({ environmentId, intent, note, by, now }, [entry]).catch((error: unknown) => {
       if (!(error instanceof StorageError && error.code === 'configuration_damaged')) throw error
     })
@@ -133,7 +133,7 @@ export function checkAlerts({ storage, prices, now }: HandlerOptions<Acts> & { p
   }
 }
 
-/** Of the shares with enough ended runs, the one that fails most. */
+/** The share that fails most, among those with enough ended runs. */
 function worstShare({ threshold, leastRuns = 1 }: AlertRule, shares: readonly ShareOutcomes[]): Measured {
   const percentOf = ({ shared }: ShareOutcomes) => (100 * shared.failed) / endedRuns(shared)
   const known = shares

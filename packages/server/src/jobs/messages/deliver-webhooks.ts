@@ -45,7 +45,7 @@ const SLOTS = 40
 /** A receiver slower than this gets its other messages after a multiple of the time it took. */
 const SLOW_MS = 1_000
 const SLOW_PAUSE = 3
-/** Between two mails of an environment to one address. */
+/** Pause between two mails of an environment to one address. */
 const MAIL_PAUSE_MS = 10_000
 const PAUSES_KEPT = 10_000
 const BUSY_PAUSE_MS = 1_000

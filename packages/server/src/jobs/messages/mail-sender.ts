@@ -4,7 +4,7 @@ import { Shares } from '../../domain/tenants/shares.ts'
 import type { Sent } from './webhook-sender.ts'
 
 const TIMEOUT_MS = 10_000
-/** For the whole of one mail, because a batch of deliveries waits for it. */
+/** Timeout for the whole of one mail, because a batch of deliveries waits for it. */
 const SEND_MS = 15_000
 /** Mails under way. A slow mail server leaves room for other workspaces. */
 const AT_ONCE = { most: 5, ofWorkspace: 3, ofCredential: 3 }
@@ -84,7 +84,7 @@ const REASONS = new Map([
 /** Refusals of this mail. The operator can mend others, such as a refused sign-in. */
 const OF_THE_MAIL = new Set(['EENVELOPE', 'EMESSAGE'])
 
-/** Without the mail server's words, which may quote addresses. */
+/** Leaves out the mail server's words, which may quote addresses. */
 function failureOf(error: unknown): Sent {
   const { code = '', responseCode = null } = error as { code?: string; responseCode?: number }
   const isFinal = OF_THE_MAIL.has(code) && responseCode !== null && responseCode >= 500

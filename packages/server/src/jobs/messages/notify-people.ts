@@ -30,7 +30,7 @@ export interface NotifyOptions extends HandlerOptions<Acts> {
 /** Events that this process handles at a time, and messages that it sends at a time for one event. */
 const SLOTS = 10
 const MESSAGES = 20
-/** Between two messages of one event in one environment, so that a flood of requests is not one of notifications. */
+/** Pause between two messages of one event in one environment, so that a flood of requests is not one of notifications. */
 const PAUSE_MS = 10_000
 const PAUSES_KEPT = 10_000
 const JOINED = 200

@@ -130,7 +130,7 @@ function addressGuard(allowed: readonly string[]): (address: string) => string |
     const range = rangeOf(parsed)
     if (range === 'unicast' || [...NAMED].some(([name, known]) => known.includes(range) && allowed.includes(name)))
       return null
-    // Without the address and its range: they would tell tenants about the network of the service.
+    // Leaves out the address and its range: they would show tenants the network of the service.
     return networks.some(isIn) ? null : refusal
   }
 }

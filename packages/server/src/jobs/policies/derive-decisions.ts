@@ -35,7 +35,7 @@ const CONFIGURATIONS_KEPT = 50
 export function deriveDecisions({ storage, now, random, onDerived }: Options): ItemHandler {
   const configurations = new LRUCache<string, RuntimePolicy[]>({ max: CONFIGURATIONS_KEPT })
 
-  /** What the environment serves now, if that is what the client had. Null: another one. */
+  /** The policies that the environment serves now, if the client had the same. Null: it had others. */
   async function policiesOf(environmentId: string, revision: string | null): Promise<RuntimePolicy[] | null> {
     if (revision === null) return null
     const key = `${environmentId} ${revision}`

@@ -126,9 +126,9 @@ export interface DecisionRow {
   deciderName: string
   via: { kind: 'slack'; webhookId: string } | null
   now: number
-  /** By approval id: the input event that was looked at, null for none. One that has another by now is not decided. */
+  /** By approval id: the input event that was looked at; null: none. A request that has another by now is not decided. */
   inputs?: Readonly<Record<string, string | null>>
-  /** With the approval of one request: what is allowed beside it. */
+  /** What else the approval of one request allows. */
   grant?: NewGrant
   /** Of the tool of all that are approved. Absent: the request's own policy is the only one that may have asked. */
   otherTools?: OtherTools
@@ -144,7 +144,7 @@ export interface FirstApproval {
   person: string
   at: number
   reason: string | null
-  /** What was approved: another input needs the first approval again. */
+  /** The approved input: another one needs the first approval again. */
   inputEventId: string | null
 }
 

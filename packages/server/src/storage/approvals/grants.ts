@@ -7,7 +7,7 @@ export interface GrantRow {
   approvalId: string
   scope: GrantScope
   toolName: string
-  /** Of the API key that asked. */
+  /** The family of the API key that asked. */
   keyFamily: string
   runId: string | null
   agentId: string | null

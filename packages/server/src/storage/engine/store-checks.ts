@@ -4,7 +4,7 @@ import { type StoreCheck, StorageError, StoreAway } from './store.ts'
 const MIB = 1_048_576
 /** Reading a larger store at once would take too much of the disk or database from the service. */
 const LARGE_BYTES = 1_024 * MIB
-/** What one doctor spends on the payloads of a larger store. */
+/** Time that one doctor spends on the payloads of a larger store. */
 const SLICE_MS = 5_000
 
 export interface PayloadSlices {
@@ -47,7 +47,7 @@ export type WaitingCommits = ReturnType<typeof createWaitingCommits>
 const FORGOTTEN_MS = 60_000
 
 export function createWaitingCommits(now: () => number = () => performance.now()) {
-  /** In the order of their begin. */
+  /** In the order in which they began. */
   const waiting = new Set<{ since: number }>()
   let failing: { since: number; until: number } | null = null
 

@@ -57,7 +57,7 @@ export interface StorageGauges {
   damagedSettings: number
   diskFreeBytes: number | null
   storeBytes: number | null
-  /** Of the file, for new rows; null: unknown. */
+  /** Free space for new rows; null: unknown. */
   freeBytes: number | null
   /** How long the oldest write has waited for its commit. */
   commitWaitMs: number
@@ -65,7 +65,7 @@ export interface StorageGauges {
 
 export type StoreWarning = (what: string, error: unknown) => void
 
-/** Of all writes. `overloaded`: the write queue is full. `storage_unavailable`: anything but a full queue or disk. */
+/** Why a write is refused. `overloaded`: the write queue is full. `storage_unavailable`: anything but a full queue or disk. */
 export type WriteRefusal = 'overloaded' | 'storage_full' | 'storage_unavailable'
 /** `configuration_damaged`: of one row, which the message names. */
 export type StorageErrorCode = WriteRefusal | 'configuration_damaged'

@@ -114,7 +114,7 @@ export interface IssueRecordReceived {
   id: string
   status: RecordStatus
   isNew: boolean
-  /** As the first of the records with this key has it. */
+  /** As in the first of the records with this key. */
   evidence: string
 }
 
@@ -231,7 +231,7 @@ export function readFailureSubject(subject: string): { run: string; span: TimeSp
 
 /** A loop: one tool is called with the same input again and again, as the detectors of the SDKs count it. */
 
-/** Of the hash of a call: equal ones among twenty calls are hardly ever an accident. */
+/** Characters of a call's hash: equal ones among twenty calls are hardly ever an accident. */
 export const CALL_KEY_CHARS = 8
 
 export const RECENT_CALLS_CHARS = LIMITS.loopWindowCalls * CALL_KEY_CHARS

@@ -27,9 +27,9 @@ export interface AlertState {
   /** While firing: since when the condition no longer holds. */
   overSince: number | null
   value: number | null
-  /** Of money: calls that the value leaves out. States of an earlier build have none. */
+  /** For money: calls that the value leaves out. States of an earlier build have none. */
   unpricedCalls?: number
-  /** Of failures against last week, as a sentence. States of an earlier build have none. */
+  /** Failures compared with last week, as a sentence. States of an earlier build have none. */
   comparison?: string | null
   /** For a budget: start of the last checked period, and the highest percentage reported in it. */
   period: number

@@ -6,7 +6,7 @@ export interface WebhookRow extends Omit<RowFor<Webhook>, 'interactionsUrl'> {
   secret: string
   previousSecret: string | null
   previousUntil: number | null
-  /** Of the Slack app. With it, messages about approvals have buttons. */
+  /** The signing secret of the Slack app. With it, messages about approvals have buttons. */
   signingSecret: string | null
 }
 

@@ -141,7 +141,7 @@ export interface DirectoryGroup extends DirectoryGroupRow {
   members: { id: string; name: string }[]
 }
 
-/** Of a whole resource. `active`: undefined stays as it is, and a new person is active. */
+/** A whole resource. `active`: undefined stays as it is, and a new person is active. */
 export type GivenPerson = Pick<DirectoryPersonRow, 'userName' | 'externalId' | 'name' | 'email'> & {
   active: boolean | undefined
 }
@@ -165,7 +165,7 @@ export interface DirectoryPage<Row> {
   rows: Row[]
 }
 
-/** What each group gives, as the settings say. */
+/** The roles of each group, from the settings. */
 export type GroupRoleEntries = readonly (readonly [group: string, roles: readonly GrantedRole[]])[]
 
 export interface AuditEntry {
@@ -184,7 +184,7 @@ export interface AuditEntry {
   targetId: string
   detail: string
   requestId: string
-  /** Of the caller, as the proxy settings resolve it; null: the service itself, or an entry of an earlier build. */
+  /** The caller's address, as the proxy settings resolve it; null: the service itself, or an entry of an earlier build. */
   address: string | null
 }
 

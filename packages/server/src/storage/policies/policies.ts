@@ -69,7 +69,7 @@ export interface VersionResultRow extends UsageSums, Pick<PromptResult, Counted>
   /** Start of its first and its last run: the first event with this version. */
   firstAt: number
   lastAt: number
-  /** Of ended runs, in milliseconds; null: no run has ended. */
+  /** Length of ended runs, in milliseconds; null: no run has ended. */
   lengthP50: number | null
   lengthP95: number | null
   llm: LatencyRow | null

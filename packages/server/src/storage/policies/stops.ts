@@ -3,7 +3,7 @@ import type { PageAfter, RowFor } from '../engine/page.ts'
 
 export interface StopRow extends RowFor<Omit<Stop, 'isKnown'>> {
   environmentId: string
-  /** What clients may report of the target. */
+  /** Names that clients may report for the target. */
   names: string[]
   stopperKind: 'operator' | 'token'
   stopperId: string

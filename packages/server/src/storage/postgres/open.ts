@@ -156,7 +156,7 @@ export async function openPostgresStorage(options: PostgresOptions): Promise<Sto
 
   const schema = newestVersion(knownMigrations())
   const installation = (await call('secret', 'write', ['installation', randomUUID()])) as string
-  // Of the start, not of callers.
+  // This time belongs to the start, not to a caller.
   actMs = 0
   identity = { installation, schema }
   const probe = startProbe({ address: address.config, identity, reachability, commits })

@@ -25,7 +25,7 @@ const BLOCKERS = `SELECT DISTINCT b.pid, b.usename AS "user", b.application_name
     AND NOT EXISTS (SELECT 1 FROM pg_stat_activity o WHERE o.pid = b.pid AND o.wait_event_type = 'Lock')
   ORDER BY 4 DESC NULLS LAST LIMIT 5`
 
-/** Of a session whose role may not be seen, `state` is null. Then nothing is known. */
+/** If the role of a session may not be seen, its `state` is null. Then nothing is known. */
 const OLDER_TRANSACTIONS = `SELECT count(*)::int AS count FROM pg_stat_activity
   WHERE datname = current_database() AND pid <> pg_backend_pid()
     AND (state IS NULL OR xact_start < clock_timestamp() - make_interval(secs => $1))`

@@ -75,7 +75,7 @@ export interface EventBatchRows {
   importing?: ImportedRun | undefined
   /** Whose turn it takes; by default, its environment's. */
   holder?: Holder | undefined
-  /** Of the API key that recorded them: only its own approvals are noted. */
+  /** The family of the API key that recorded them: only its own approvals are noted. */
   keyFamily?: string | undefined
 }
 
@@ -218,7 +218,7 @@ type Row = [isAsked: 0 | 1, title: LineRow, answer?: LineRow]
 const rowOf = ({ time, eventId, text }: Line): LineRow => [time, eventId, text]
 const lineOf = ([time, eventId, text]: LineRow): Line => ({ time, eventId, text })
 
-/** What usage counts of an event besides its columns; null: nothing. */
+/** Counts of usage in an event besides its columns; null: none. */
 export function countedText({ eventType, usage, toolUse, promptUse }: CountedCall): string | null {
   if (eventType !== 'LLM_CALL' && toolUse === null) return null
   const tokens = usage ? [usage.promptTokens, usage.completionTokens] : []

@@ -171,7 +171,7 @@ export function soughtTrait(kind: TraitKind, name: string | null): string {
 }
 
 export const NO_TRAITS = '\n'
-/** Of one run. Further names are dropped. */
+/** Characters for one run. Further names are dropped. */
 export const TRAITS_CHARS = 4_096
 /** Tags and metadata leave room for tools, models and loops. */
 const LABELLED_CHARS = 3_072

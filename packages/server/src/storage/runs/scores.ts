@@ -61,7 +61,7 @@ export interface ScoreSumRow {
   name: string
   category: string | null
   given: number
-  /** Of the name: its runs, those among them with numbers, and the sums of these and of their squares. */
+  /** Over all scores of the name: runs, those among them with numbers, and the sums of these and of their squares. */
   runs: number
   numbers: number
   total: number

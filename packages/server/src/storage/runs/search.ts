@@ -10,7 +10,7 @@ export interface SearchSettingsRow {
   changedAt: number
   /** Runs that started before this are not yet marked for indexing. Null: all are marked. */
   olderBefore: number | null
-  /** Of the runs that started at `olderBefore`, the last one that is marked. */
+  /** The last marked run among those that started at `olderBefore`. */
   olderId: string | null
   indexedEvents: number
   waitingRuns: number

@@ -20,7 +20,7 @@ const FORM = 'tacho-backup-1'
 export interface Seal {
   counts: BackupCounts
   sha256: string
-  /** Of the store, without the seal. */
+  /** Size of the store, without the seal. */
   storeBytes: number
 }
 

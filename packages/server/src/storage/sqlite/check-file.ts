@@ -5,7 +5,7 @@ import type { Database } from './database.ts'
 import { storageError } from './errors.ts'
 import { transaction } from './transaction.ts'
 
-/** Of a large file: the payloads after those of `done`, for `budgetMs`. */
+/** A part of a large file: the payloads after those of `done`, for `budgetMs`. */
 export interface FileSlice {
   done: PayloadsChecked
   budgetMs: number

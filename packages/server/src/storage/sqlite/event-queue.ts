@@ -16,11 +16,11 @@ const MESSAGES: Record<WriteRefusal, string> = {
   storage_unavailable: 'The store has failed',
 }
 
-/** What the writer has at a time, while one workspace records: about 1,400 events of 1 kB. */
+/** Bytes that the writer gets at a time while one workspace records: about 1,400 events of 1 kB. */
 const WRITER_BYTES = 2 * 1_048_576
 /** While several record: commits are smaller, and a batch waits for less of others. */
 const SHARED_WRITER_BYTES = 512 * 1_024
-/** For so long after its last batch, a workspace counts as one that records. */
+/** For this long after its last batch, a workspace counts as one that records. */
 const RECORDS_MS = 1_000
 
 interface Waiting {

@@ -48,7 +48,7 @@ async function perform({ act, args }: Call): Promise<unknown> {
 
 function backUp(target: string): BackupCounts {
   db.prepare('VACUUM INTO ?').run(target)
-  // Of the snapshot: the store has gone on.
+  // Counts the snapshot, because the store has gone on.
   const copy = new Database(target, { readonly: true })
   try {
     return countRows(copy)

@@ -13,7 +13,7 @@ export interface RestoreOptions {
   from: string
   directory: string
   replace?: boolean
-  /** Also a backup without a checksum, of a build before them. */
+  /** Accepts a backup without a checksum too, made by a build before them. */
   unverified?: boolean
 }
 

@@ -68,7 +68,7 @@ function readBeside(file: string): string {
 
 export type Changes = ReturnType<typeof countChanges>
 
-/** As long as the longest number, so that a shorter one overwrites all of the one before. */
+/** As many characters as the longest number, so that a shorter one overwrites the one before. */
 const CHARS = 12
 
 export function countChanges(db: Database, file: string) {

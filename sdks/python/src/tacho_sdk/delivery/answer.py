@@ -82,7 +82,7 @@ def _read_batch_answer(json: object, event_ids: Sequence[str]) -> PerEvent | Non
     rejections = json.get("rejections")
     codes = dict(map(_code_of, rejections)) if isinstance(rejections, list) else {}
     refused_ids = set(refused)
-    # Only ids of this batch: an answer may hold any others.
+    # Only ids of this batch: an answer may contain others.
     rejected = {id_: codes.get(id_, "rejected") for id_ in event_ids if id_ in refused_ids and id_ not in retry}
     unnamed = [id_ for id_ in event_ids if id_ not in retry and id_ not in rejected]
     # The counts do not add up: some events were not stored, and the answer does not say which.

@@ -70,7 +70,7 @@ class Diagnostics:
         self._dropped: dict[str, int] = {}
         # Time of the last report and the occurrences since, by code.
         self._reported: dict[str, tuple[float, int]] = {}
-        # What the next delivery says of the spool.
+        # What the next delivery reports of the spool.
         self.spool: Literal["full", "failed"] | None = None
 
     def report(self, level: Level, code: str, message: str) -> None:

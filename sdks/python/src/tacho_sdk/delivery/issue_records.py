@@ -177,7 +177,7 @@ def _verdict_of(result: Reply | NoReply, ids: Sequence[str]) -> Verdict:
     verdict = verdict_of(result, ids, _receipt_of)
     status = 0 if isinstance(result, NoReply) else result.status
     if status == 409 and all(one.startswith(CLAIM_PREFIX) for one in ids):
-        # Of a call whose caller left: nothing runs under its approval, which is all that the record is for.
+        # The caller of this call left: nothing runs under its approval, which is all that the record is for.
         return PerEvent()
     is_at_fault = 400 <= status < 500 and status not in _TEMPORARY
     return PerEvent(rejected=dict.fromkeys(ids, f"status {status}")) if is_at_fault else verdict

@@ -97,7 +97,7 @@ def _is_refused(reply: Reply | NoReply) -> bool:
 
 
 def _awaited(key: Awaitable[str], timeout: float) -> Any:
-    """On a thread with a loop of its own: this one may have a loop that runs."""
+    """Runs on a thread with a loop of its own: this one may have a loop that runs."""
     got: list[Any] = []
 
     async def within() -> None:

@@ -109,7 +109,7 @@ class Sender:
 
     @property
     def counters(self) -> Counters:
-        """Of one moment: no request ends in between."""
+        """A snapshot: no request ends in between."""
         with self._changed:
             return self._diagnostics.counters(*self.held)
 
@@ -200,7 +200,7 @@ class Sender:
                 return result
 
     def _send_late(self) -> None:
-        """On the thread that recorded it, because no other thread may start. Waits a second at most in all."""
+        """Sends on the thread that recorded it, because no other thread may start. Waits a second at most in all."""
         if self._late_until is None:
             self._late_until = time.monotonic() + _LATE_SECONDS
         if self._failures == 0 and self._refused_by is None:

@@ -62,7 +62,7 @@ class ServiceClock:
 
 
 def _offset_of(reply: Reply | NoReply) -> int | None:
-    """Of this machine's clock to the service's, in milliseconds."""
+    """Offset of this machine's clock to the service's, in milliseconds."""
     date = None if isinstance(reply, NoReply) else reply.header("date")
     try:
         return round(parsedate_to_datetime(date).timestamp() * 1_000 - time.time() * 1_000) if date else None

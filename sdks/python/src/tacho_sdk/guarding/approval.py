@@ -44,7 +44,7 @@ _ID = re.compile(r"\w[\w-]{0,254}\Z", re.ASCII)
 # A model reads the reason.
 _REASON_CHARS = 2_000
 _TIME_CHARS = 40
-# Of the record that only one process can create: the next ones get `isNew: false`.
+# The record that only one process can create: the next ones get `isNew: false`.
 CLAIM_TYPE = "APPROVAL_PENDING"
 _CLAIMS_MAX = 4
 _CLAIM_WAIT_MAX = 5.0
@@ -137,7 +137,7 @@ def claim_approval(core: Core, asking: Asking, approval_id: str) -> Literal["cla
     for failures in range(1, _CLAIMS_MAX + 1):
         reply = core.request("POST", "/issue-records", body=body, timeout=settings.request_timeout)
         if isinstance(reply, Reply) and reply.ok and isinstance(reply.json, dict) and "recordId" in reply.json:
-            # Without `isSame`, nobody knows whose it is, so the tool does not run.
+            # If `isSame` is missing, nobody knows whose it is, so the tool does not run.
             is_own = reply.json.get("isNew") is True or reply.json.get("isSame") is True
             return "claimed" if is_own else "used"
         if isinstance(reply, Reply) and not _is_temporary(reply.status):

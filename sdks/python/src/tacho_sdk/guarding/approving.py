@@ -67,7 +67,7 @@ class Approving:
             self.approval_id = outcome.approval_id
             is_used = held.gone is None and (outcome.outcome == "approved" or outcome.is_old)
             with guard.lock:
-                # After this, the next call asks for itself. After "used", one with the same key does not.
+                # It is spent: the next call makes its own request. After "used", one with the same key does not.
                 if is_used or self._is_left(outcome, held):
                     state.spend_number(slot, number)
                 else:
@@ -92,7 +92,7 @@ class Approving:
         return is_over and outcome.approval_id is not None and not self._is_named(held)
 
     def _is_named(self, held: HeldCall) -> bool:
-        """By a key or a handle, by which the same call may be made again."""
+        """Whether a key or a handle names it, so that the same call may be made again."""
         return self._continues is not None or self._own_key() is not None or held.is_named
 
     def _left(self, judged: Judged, outcome: ApprovalOutcome, held: HeldCall) -> ToolBlockedError:

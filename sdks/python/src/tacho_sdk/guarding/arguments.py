@@ -90,7 +90,7 @@ class Arguments:
         return self._function(*args, **named)
 
     def read(self, function: Callable[..., Any]) -> Any:
-        """What another function makes of the same arguments."""
+        """Reads the same arguments as another function would."""
         return function(*self._args, **self._named)
 
     def _bound(self) -> dict[str, Any]:
@@ -126,7 +126,7 @@ def _read_signatures(function: Callable[..., Any]) -> tuple[inspect.Signature, b
     try:
         shown = inspect.signature(function)
     except ValueError:
-        return _ANY, False  # Of Python's own, such as `max`.
+        return _ANY, False  # A builtin, such as `max`.
     if hasattr(function, "__signature__"):
         return shown, True
     if not hasattr(function, "__wrapped__") or not inspect.isroutine(function):

@@ -19,7 +19,8 @@ if TYPE_CHECKING:
     from .guard import Guard
 
 NeverRan = Literal["cut", "unreadable", "unknown_tool", "unfit", "declined"]
-# Of answers whose calls are complete, as providers say it: packages/contract/vectors/finish-reasons.json.
+# Finish reasons of answers whose calls are complete, as providers say it:
+# packages/contract/vectors/finish-reasons.json.
 _WHOLE = frozenset(
     "stop stopped tool_calls tool_call tool_use end_turn function_call completed complete stop_sequence eos eos_token"
     " end_of_text stop_token pause_turn".split()
@@ -94,7 +95,7 @@ class AskedCalls:
         self._waiting: dict[str, Waiting] = {}
 
     def waits(self, scope: RunScope, tool_name: str, call_id: object) -> None:
-        """For a person, in the agent's framework."""
+        """The call waits for a person, in the agent's framework."""
         if not isinstance(call_id, str) or not call_id:
             return
         with self._lock:
@@ -134,7 +135,7 @@ class AskedCalls:
                     del known[next(iter(known))]
 
     def broken(self, core: Core, call_id: object) -> Broken | None:
-        """Of the current run, or else of a run around it, or of a call of a model outside any run."""
+        """The broken call of the current run, else of a run around it, or of a model call outside any run."""
         if not isinstance(call_id, str):
             return None
         context = current_of(core)
@@ -187,9 +188,8 @@ def record_never_ran(
 
 
 def tool_calls_of(core: Core, output: object, finish_reason: object, scope: RunScope | None) -> list[dict[str, Any]]:
-    """
-    Of all candidates of an answer, for LLM_CALL. Arguments that cannot be read, or that may miss their end, stand there as
-    received. Notes which calls were cut. `scope`: the run of the answer; None outside a run.
+    """The calls in all candidates of an answer, for LLM_CALL. Arguments that cannot be read, or that may miss their
+    end, stay as received. Notes which calls were cut. `scope`: the run of the answer; None outside a run.
     """
     tool_calls: list[dict[str, Any]] = []
     for message in output if isinstance(output, list) else [output]:

@@ -311,4 +311,4 @@ def _reader(input: object) -> Callable[[], object]:
 
 
 def _nothing() -> None:
-    """What an authorized call runs: another program runs the tool."""
+    """An authorized call runs nothing here: another program runs the tool."""

@@ -192,7 +192,7 @@ class Guard:
             with self.lock:
                 self._histories.observe(scope, event_type, payload)
         except Exception:
-            # What it does not know, it says.
+            # Says that a part of the past is not known.
             scope.state.is_unseen = True
 
     def _unknown_of(self, scope: RunScope) -> frozenset[str]:

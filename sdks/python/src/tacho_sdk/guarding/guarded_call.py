@@ -181,7 +181,7 @@ async def _awaited(call: _GuardedCall, around: _Around, output: Any) -> Any:
     return output
 
 
-# Of LangGraph and Pydantic AI. Their other pauses wait for a program.
+# Pauses of LangGraph and Pydantic AI for a person. Their other pauses wait for a program.
 _OF_A_PERSON = {"GraphInterrupt", "NodeInterrupt", "ApprovalRequired"}
 
 
@@ -286,7 +286,7 @@ class _GuardedCall:
         while before is None or not is_approved(self._judged, before):
             before = self._judged
             self._approving.approve(before, digest, held)
-            # What was deployed while the person decided holds too, and another policy asks for itself.
+            # A policy that was deployed while the person decided applies too; another policy makes its own request.
             self._judged = guard.judge(scope, call, self._request.rules, admits=True, before=before)
             if self._judged.decision.action == "BLOCK":
                 raise self._blocked(self._judged)

@@ -146,9 +146,9 @@ def _read_callers(thread: int) -> _Callers:
 
 
 def _stacks() -> dict[int, Any]:
-    """
-    Of all threads. CPython holds a lock of the interpreter while it makes them: garbage that is collected then, such as an open
-    response, would wait for another thread, and that one for the lock, for ever (gh-106883, not mended in 3.11).
+    """The stacks of all threads. CPython holds a lock of the interpreter while it makes them: garbage that is
+    collected then, such as an open response, would wait for another thread, and that one for the lock, for ever
+    (gh-106883, not fixed in 3.11).
     """
     is_collecting = gc.isenabled()
     gc.disable()

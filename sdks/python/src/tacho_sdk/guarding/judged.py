@@ -84,13 +84,13 @@ def key_of(call_id: object) -> str | None:
 
 
 def named_of(call: Call) -> dict[str, object]:
-    """What every event of a call says."""
+    """Payload members of every event of a call."""
     named: dict[str, object] = {"toolName": call.tool_name}
     return named if call.tool_call_id is None else {**named, "toolCallId": call.tool_call_id}
 
 
 def facts_of(call: Call, approval_id: str | None) -> dict[str, object]:
-    """What TOOL_START and TOOL_CALL say of a call."""
+    """Payload members of TOOL_START and TOOL_CALL."""
     return {
         **named_of(call),
         "input": call.shown,

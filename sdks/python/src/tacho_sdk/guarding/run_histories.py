@@ -19,7 +19,7 @@ from ..recording.plain import to_plain
 from ..recording.run_state import RunState
 from .rules import GuardDefaults
 
-# Of a run whose history no policy needs yet.
+# Texts kept of a run whose history no policy needs yet.
 _SAID_MAX = 20
 
 
@@ -30,7 +30,7 @@ class RunHistories:
         """`warn`: about a code, with a message."""
         self._current, self._defaults, self._warn = current, defaults, warn
         self._checked: Configuration | None = None
-        # As they were checked, and of which configuration.
+        # The rules as checked, and the configuration that they came from.
         self._labels: tuple[ToolLabels, ...] | None = None
         self._labels_of: Configuration | None = None
         self._is_needed = read_history(defaults.policies)
@@ -50,7 +50,7 @@ class RunHistories:
             state.is_unseen = True
 
     def labels(self) -> Iterable[ToolLabels]:
-        """Of tools, from the service and the host."""
+        """Labels of tools, from the service and the host."""
         current = self._current()
         if self._labels is None or current is not self._labels_of:
             labels = (*(current.tool_labels if current else ()), *self._defaults.labels)

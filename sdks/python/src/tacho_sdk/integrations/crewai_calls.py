@@ -168,7 +168,7 @@ _cut_lock = threading.Lock()
 
 
 def wait_for_events() -> None:
-    """Until the answer that asked for a call is known."""
+    """Waits until the answer that asked for a call is known."""
     read_safely(lambda: crewai_event_bus.flush(_EVENTS_SECONDS), False)
 
 

@@ -9,9 +9,9 @@ from ..guarding.asked_calls import is_cut
 from .messages import fields_of, messages_of
 
 _ARGUMENTS_MAX = 262_144
-# As the integrations of providers name it.
+# Names of the finish reason in the integrations of providers.
 _REASONS = ("finish_reason", "stop_reason", "stopReason", "finishReason", "done_reason", "completion_reason")
-# Of the Responses API. Others may mean the request by it.
+# Statuses of the Responses API. In other APIs, the status may be the request's.
 _STATUSES = frozenset("completed incomplete failed in_progress cancelled queued".split())
 _REPEATED = re.compile(r"(.+?)\1*", re.DOTALL)
 _REASON_CHARS = 100
@@ -49,7 +49,7 @@ class CallPieces:
             call["args"] = (call["args"] + (piece.get("args") or ""))[:_ARGUMENTS_MAX]
 
     def result(self) -> dict[str, Any]:
-        """What came of a stream that did not end."""
+        """The result of a stream that did not end."""
         content = "".join(self._texts)
         if not content and not self.calls:
             return {}
@@ -78,7 +78,7 @@ def as_received(message: Any) -> list[Any]:
 
 
 def names_of(tools: Any) -> set[str]:
-    """Of the tools that the model was offered. Empty if one may have any name."""
+    """Names of the tools that the model was offered. Empty if a tool may have any name."""
     known: set[str] = set()
     for tool in map(fields_of, tools):
         inner = tool.get("function_declarations") or tool.get("functionDeclarations")

@@ -80,7 +80,7 @@ def guard_tool(tool: T, client: Tacho | None, unguarded: Unguarded) -> T:
 
 
 def _parts_of(tool: BaseTool) -> list[str]:
-    """What holds the tool's function: fields of a tool that is made from functions, methods of a class."""
+    """The members that hold the tool's function: fields of a tool that is made from functions, methods of a class."""
     kind = type(tool)
     made_of = next((base_class for base_class in (StructuredTool, Tool) if isinstance(tool, base_class)), BaseTool)
     own_parts = [("_run", "func", kind._run is made_of._run), ("_arun", "coroutine", kind._arun is made_of._arun)]
@@ -125,7 +125,7 @@ _called: ContextVar[_Called | None] = shared("langchain_call", lambda: ContextVa
 
 
 def _take_called() -> tuple[str | None, Any]:
-    """Of this one call: calls that the tool itself makes are others."""
+    """For this one call: calls that the tool itself makes are others."""
     called = _called.get()
     if called is None or called.is_taken:
         return None, None

@@ -58,7 +58,7 @@ _Shape = Callable[[str], dict[str, Any]]
 
 
 def _calls_of(message: Any) -> list[tuple[AskedCall, _Shape]]:
-    """Of a message, a choice, a completion, or a response."""
+    """The calls in a message, a choice, a completion, or a response."""
     read = fields_of(message)
     if read.get("choices"):
         read = fields_of(read["choices"][0])

@@ -145,7 +145,8 @@ class _Caller:
 
 
 _caller: ContextVar[_Caller | None] = shared("pydantic_ai_call", lambda: ContextVar("tacho_pydantic_ai", default=None))
-# Of each run, Pydantic AI's own runs with the names of their agents, the one that asked its model last at the end.
+# For each run, Pydantic AI's own runs with the names of their agents. The one that asked its model last is at the
+# end.
 _runs: WeakKeyDictionary[RunScope, dict[str, str | None]] = shared("pydantic_ai_runs", lambda: WeakKeyDictionary())
 _RUNS_MAX = 1_000
 

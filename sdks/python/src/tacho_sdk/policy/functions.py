@@ -50,7 +50,7 @@ def _size(values: list[Value], scope: Scope) -> Value | Refusal:
 
 
 def _origin(values: list[Value], scope: Scope) -> Value | Refusal:
-    """Of a value in earlier outputs of the run. The first look takes up to 0.3 ms, each further one is remembered."""
+    """Finds a value in earlier outputs of the run. The first look takes up to 0.3 ms; further ones are cached."""
     value = values[0]
     if not isinstance(value, (str, int, float)) or isinstance(value, bool):
         return NO_OVERLOAD

@@ -57,7 +57,7 @@ def _sealed(key: bytes, value: Any, shown: Any, pointer: str, seals: dict[str, s
 
 
 def _differs(value: Any, shown: Any) -> bool:
-    """As a whole: an object or a list differs where its own keys or its length do."""
+    """Whether the value itself differs: of an object or a list, its own keys or its length."""
     if isinstance(value, Mapping) and isinstance(shown, Mapping):
         return value.keys() != shown.keys()
     if isinstance(value, list) and isinstance(shown, list):

@@ -144,7 +144,7 @@ def acting(owner: Owner, agent: str | None) -> Iterator[None]:
 
 
 def agent_in(owner: Owner, scope: RunScope) -> str | None:
-    """Another agent of this run than its first one, which acts in this context."""
+    """The agent that acts in this context, if it is not the run's first."""
     around = current_of(owner)
     return around.agent if around is not None and around.scope is scope else None
 
@@ -174,13 +174,15 @@ def use_prompt(owner: Owner, version_id: str | None) -> None:
 
 
 def prompt_facts_of(owner: Owner, scope: RunScope) -> dict[str, object] | None:
-    """What events say of the prompt; None if there is none."""
+    """Payload members about the prompt; None if there is none."""
     used = _prompt_of(owner, scope)
     return None if used is None else {"promptFallback": True} if used[0] is None else {"promptVersionId": used[0]}
 
 
 def prompt_version_of(owner: Owner, scope: RunScope) -> str | None:
-    """Of this context. Elsewhere, such as in another thread, the only one of the run: a wrong version is worse than none."""
+    """The version of this context. Elsewhere, such as in another thread, the only one of the run: a wrong version is
+    worse than none.
+    """
     used = _prompt_of(owner, scope)
     return None if used is None else used[0]
 

@@ -85,7 +85,7 @@ def may_hold_forms(text: str) -> bool:
 
 
 def lower_of(text: str) -> str:
-    """Of the same length: only this letter has a longer one."""
+    """The same length: only this letter has a longer lower case."""
     return text.replace("\u0130", "I").lower()
 
 

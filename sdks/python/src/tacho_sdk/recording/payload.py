@@ -140,7 +140,7 @@ class Payloads:
             elif key == "usage":
                 yield key, _numbers_of(value)
             elif key == "failures" and isinstance(value, (list, tuple)):
-                # Of conditions: their messages quote the condition, never the input.
+                # Failures of conditions: their messages quote the condition, never the input.
                 yield key, [dict(_metadata_of(one, ("policyId", "message"))) for one in value[:_FAILURES_MAX]]
             elif key == "exception":
                 yield key, exception_classes(value)

@@ -134,7 +134,7 @@ class RunState:
         }
 
     def add(self, handle: Mapping[str, Any]) -> None:
-        """What another process says of the run. Whatever has another shape is left out."""
+        """Adds what another process reports of the run. Whatever has another shape is left out."""
         self.is_resumed = True
         self.carried_history = _history(handle.get("history"))
         used = _of(dict, handle.get("used"))

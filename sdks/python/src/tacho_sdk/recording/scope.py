@@ -32,7 +32,7 @@ def create_scope(core: Core, options: Mapping[str, Any]) -> RunScope:
         if value is not None and (exact is None or cut != exact):
             message = f"{name} must be a text of at most {TEXT_CHARS} characters."
             core.diagnostics.report("warning", "text_cut", message)
-        # As it is recorded: a stop of what the record names must hold for policies here.
+        # As recorded, so that a stop by the recorded name applies to policies here.
         return None if cut is None else well_formed(cut)
 
     run_id = _run_id_of(core, options.get("run_id"))

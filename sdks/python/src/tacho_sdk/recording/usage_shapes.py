@@ -380,5 +380,5 @@ def _of_modality(items: object, modality: str) -> object:
 
 
 def _members_of(value: object) -> Mapping[str, object] | None:
-    """Of a mapping, or of a model of a client."""
+    """The members of a mapping, or of a client's model."""
     return value if isinstance(value, Mapping) else getattr(value, "__dict__", None)

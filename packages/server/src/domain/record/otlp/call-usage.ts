@@ -20,7 +20,7 @@ export function spanUsage(attributes: Attributes): JsonObject | undefined {
   return usageFrom(usageIn(attributes))
 }
 
-/** In the words of the contract. A count that nobody can read stays as sent, so that the reply warns of it. */
+/** In the words of the contract. An unreadable count stays as sent, so that the reply warns of it. */
 export function usageFrom(sent: JsonObject): JsonObject | undefined {
   const counts = callCounts(sent)
   if (counts === null) return undefined
@@ -45,7 +45,7 @@ const isPart = (name: string) => !/^(?:prompt|completion|total)Tokens$/.test(nam
 export function spanCost(attributes: Attributes): Json | undefined {
   const details = attributes.peekJson('langfuse.observation.cost_details')
   const parts = isObject(details) ? Object.values(details).map(costFrom) : []
-  // Without a total, a part that nobody can read is the cost as sent, so that the reply warns of it.
+  // Without a total, an unreadable part is the cost as sent, so that the reply warns of it.
   const badPart = parts.find((costPart) => costPart !== null && !isCost(costPart))
   const partsCost = badPart ?? (parts.length > 0 && parts.every(isCost) ? sumOf(parts) : null)
   const total = isObject(details) ? costFrom(details['total'] ?? partsCost) : undefined

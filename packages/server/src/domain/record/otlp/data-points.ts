@@ -17,7 +17,7 @@ const MEMBERS: readonly (readonly string[])[] = [
   ['dataPoints', 'data_points'],
 ]
 
-/** Those before a fault, if there is one. */
+/** Counts the data points; those before a fault, if there is one. */
 export function dataPointsIn(body: Uint8Array, encoding: Encoding): number {
   if (encoding === 'protobuf') return pointsInMessage(body, 0)
   if (hasMoreValues(body, LIMITS.otlpValues, { names: false })) return 0

@@ -14,7 +14,7 @@ export interface TelemetryPart {
   refused: RejectionRow[]
 }
 
-/** What the answer says of an event. */
+/** The fields of an event that an answer shows. */
 export type ToldEvent = Pick<NewEvent, 'eventId' | 'time' | 'label'>
 
 export interface PackedTelemetry extends Omit<ValidatedTelemetry, 'batch'> {

@@ -148,7 +148,7 @@ function withoutLastMembers(payload: JsonObject, maxBytes: number): JsonObject {
   )
 }
 
-/** For the name, which the mapping chooses, and the sentence. */
+/** Room for the member's name, which the mapping chooses, and the sentence. */
 const MEMBER_MARK_BYTES = 64
 
 function cutTexts(value: Json, chars: number): Json {

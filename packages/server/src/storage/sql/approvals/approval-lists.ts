@@ -115,7 +115,7 @@ async function countRequests(sql: Sql, environmentId: string, requesters: Reques
   return keys.map((key) => counts.get(key) ?? 0)
 }
 
-/** Of the newest `most` that expired. */
+/** Counts among the newest `most` requests that expired. */
 async function countUnanswered(
   sql: Sql,
   environmentId: string,
@@ -164,7 +164,7 @@ async function countAsked(
 }
 
 const QUICK_MS = 5_000
-/** In the reason that the clients give. */
+/** Part of the reason that clients give. */
 const UNEVALUATED = 'its condition could not be evaluated'
 
 function answersOf(asked: readonly AskedRow[]) {

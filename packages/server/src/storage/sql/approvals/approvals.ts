@@ -150,11 +150,11 @@ async function faultyGrants(sql: Sql, environmentId: string, ids: string[], faul
   return rows.map((approval) => ({ id: approval.id, outcome: 'no_grant', fault, approval }))
 }
 
-/** Of those that need two people: what an approval by this person does. The others are decided by one. */
+/** For requests that need two people: what an approval by this person does. The others are decided by one. */
 async function rulesOfTwo(sql: Sql, environmentId: string, ids: string[], decision: DecisionRow) {
   const rules = new Map<string, Exclude<SecondRule, 'decides'>>()
   if (decision.status !== 'APPROVED') return rules
-  // Those of one call ask under the same policies.
+  // Requests of one call ask under the same policies.
   const needed = new Map<string, number | null>()
   for (const row of await findApprovals(sql, environmentId, ids)) {
     const isOpen = row.status === 'PENDING' && row.expiresAt > decision.now && row.importedAt === null

@@ -49,7 +49,7 @@ async function findGrant(sql: Sql, environmentId: string, id: string): Promise<G
 
 type Asking = Pick<ApprovalRow, 'environmentId' | 'toolName' | 'inputHash' | 'keyFamily' | 'runId' | 'agentId'>
 
-/** Those in use whose tool, key, and run or agent it has, the oldest first. */
+/** Grants in use with the request's tool, key, and run or agent, the oldest first. */
 export async function findGrantsFor(sql: Sql, asking: Asking, now: number): Promise<GrantRow[]> {
   const { environmentId, toolName, keyFamily, runId, agentId, inputHash } = asking
   const text = `SELECT ${COLUMNS} FROM approval_grants WHERE environment_id = :env AND tool_key = :toolKey AND ${IN_USE}

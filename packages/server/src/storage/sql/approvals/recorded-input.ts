@@ -80,7 +80,7 @@ async function findRecordedInput(
 const keyOf = ({ approvalId, toolName, inputHash }: Omit<InputOfRequest, 'runId'>): string =>
   JSON.stringify([approvalId, toolName, inputHash])
 
-/** Of the request that a decision names; null: it carries no input. */
+/** The key of the request that a decision names; null: it carries no input. */
 function keyOfDecision(payload: string): string | null {
   const parsedPayload = JSON.parse(payload) as Record<string, unknown>
   if (!('input' in parsedPayload)) return null

@@ -76,7 +76,7 @@ export async function rulesOf(
     }
   }
   const known = [...inForce.map((rule) => ({ ...rule, isInForce: true as const })), ...others]
-  // Of a damaged one, nobody knows what it asked for.
+  // If a version is damaged, nobody knows what it asked for, so the strictest rule applies.
   const strictest = { approvers: 2, grants: 'never' }
   return known.map((rule) => (takeSum(sql, 'policy_versions', rule, environmentId) ? rule : { ...rule, ...strictest }))
 }
@@ -154,7 +154,7 @@ export async function ruleOfTwo(sql: Sql, row: ApprovalRow, decision: DecisionRo
   const runners = await runnersOf(sql, row)
   if (runners.has(person)) return 'runs_agent'
   const first = firstApprovalOf(row)
-  // Who runs the agent can become known after they approved.
+  // It can become known later who runs the agent, after that person approved.
   if (first === null || runners.has(first.person)) return 'first'
   if (first.inputEventId !== row.inputEventId || !(await mayStillDecide(sql, row, first))) return 'first'
   return first.person === person ? 'same_person' : 'decides'
@@ -185,7 +185,7 @@ async function isInUse(sql: Sql, tokenId: string): Promise<boolean> {
   return (await sql.get<object>(text, { id: tokenId })) !== null
 }
 
-/** Those who can decide other requests, and not approve this one. */
+/** People who can decide other requests, but not approve this one. */
 async function listExcludedPeople(sql: Sql, row: ApprovalRow): Promise<string[]> {
   if (row.approvers !== 2) return []
   const first = firstApprovalOf(row)

@@ -17,7 +17,7 @@ export function damageText(damagedThing: DamagedPayload | DamagedRow): [what: st
 
 export type Snapshot = <Result>(work: (sql: Sql) => Promise<Result>) => Promise<Result>
 
-/** Where a check goes on. Null: it begins. */
+/** Where a check goes on. Null: at the beginning. */
 type PayloadPlace = { environmentId: string; run: number; eventId: string } | null
 
 export interface PayloadsChecked {

@@ -19,12 +19,12 @@ export function clientRecordKey(sdkInstanceId: string, clientRecordId: string): 
   return textKey(`${sdkInstanceId}\0${clientRecordId}`)
 }
 
-/** Of the record by which a client claims its approval. */
+/** The key of the record by which a client claims its approval. */
 export const claimKey = (clientId: string, approvalId: string): string => clientRecordKey(clientId, `run-${approvalId}`)
 
-/** For a failure that the service saw. It begins with NUL: no client's key does. */
+/** The key of a failure that the service saw. It begins with NUL: no client's key does. */
 export function serviceRecordKey(runId: string, eventId: string | null, detectionType?: string): string {
-  // What the service says of a decision is no failure that a client may report too.
+  // A finding of the service about a decision is no failure that a client may report too.
   const about = detectionType === 'DECISION_DIFFERS' ? `\0${detectionType}` : ''
   return textKey(`\0${runId}\0${eventId ?? ''}${about}`)
 }

@@ -17,7 +17,7 @@ const SUMMED = {
   prices: 'model rates',
   alerts: 'id rule',
   webhooks: 'id url format events shows_input',
-  // Without what nodes of an earlier build change while both run: ends and rotations.
+  // Leaves out what nodes of an earlier build change while both run: ends and rotations.
   api_keys: 'id environment_id hash family scopes allowed_addresses',
   operator_tokens: 'id hash workspace_id role allowed_addresses',
   operator_roles: 'scope operator_id role from_groups hand_role',

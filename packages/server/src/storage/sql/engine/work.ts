@@ -143,8 +143,8 @@ const LONG_MS = 24 * 3_600_000
 const LEASE_MS = 600_000
 
 /**
- * After the clock was set back: what was planned by the wrong clock, later than work of its kind ever is, is due now. `latestMs`:
- * how far ahead other work may be planned.
+ * After the clock was set back: work that the wrong clock planned later than work of its kind ever is, is due now.
+ * `latestMs`: how far ahead other work may be planned.
  */
 async function replanWork(sql: Sql, now: number, latestMs: number): Promise<number> {
   const others = WORK_KINDS.filter((kind) => ![...PLANNED_FAR, ...WAITS_LONG].includes(kind))

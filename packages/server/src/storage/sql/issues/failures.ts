@@ -67,7 +67,7 @@ async function beginning(sql: Sql, environmentId: string, run: string, to: numbe
   return rows.at(first)?.time ?? to
 }
 
-/** Without parsing: most events are no failure. */
+/** Decided without parsing, because most events are no failure. */
 function mayFail({ eventType, payload }: StoredEvent): boolean {
   return eventType === 'ERROR' || payload.includes('"FAILED"') || /"(?:error|exception)"/.test(payload)
 }

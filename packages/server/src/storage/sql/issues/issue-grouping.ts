@@ -128,7 +128,7 @@ async function mergedInto(sql: Sql, { environmentId, id }: IssueRef): Promise<st
   return (await sql.get<{ mergedInto: string | null }>(text, { env: environmentId, id }))?.mergedInto
 }
 
-/** Until the transaction ends. Null: the set changed in the meantime. */
+/** Holds them until the transaction ends. Null: the set changed in the meantime. */
 async function holdFingerprints(sql: Sql, environmentId: string, issueIds: string[]): Promise<string[] | null> {
   const list = async () => {
     const lists: string[][] = []

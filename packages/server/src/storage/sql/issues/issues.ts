@@ -39,7 +39,7 @@ const AFFECTS_USER = `i.id IN (SELECT f.issue_id FROM issue_affected a JOIN issu
     ON f.environment_id = a.environment_id AND f.fingerprint = a.fingerprint
     WHERE a.environment_id = :env AND a.kind = 'run' AND a.subject_key IN (:userRunKeys))`
 
-/** Of the newest runs for an end user. */
+/** Keys of the newest runs of an end user. */
 export async function runKeysOf(sql: Sql, environmentId: string, user: string): Promise<string[]> {
   const text = `SELECT run_id AS "runId" FROM runs WHERE environment_id = :env AND user_key = :userKey
     ORDER BY started_at DESC, id DESC LIMIT ${LIMITS.issueUserRuns}`

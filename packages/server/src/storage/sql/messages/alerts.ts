@@ -34,7 +34,7 @@ const RUNS_LOOKED_AT = 1_000
 
 const parsed = withJson<AlertRow>('rule', 'state')
 
-/** In place of a damaged one, which may be no JSON. */
+/** In place of a damaged rule, which may be no JSON. */
 const NO_RULE: AlertRule = {
   name: '',
   kind: 'no_runs',
@@ -129,7 +129,7 @@ async function startAlertCheck(sql: Sql, environmentId: string, id: string) {
   return { alert, workspaceId: workspace.id, isArchived }
 }
 
-/** From rollups and indexes only; money without estimates. Of error_rate, the failed runs of those that ended. */
+/** From rollups and indexes only; money without estimates. For error_rate, counts the failed among the ended runs. */
 async function measureAlert(
   sql: Sql,
   environmentId: string,

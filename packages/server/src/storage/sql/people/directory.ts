@@ -143,7 +143,7 @@ async function createDirectoryPerson(
     return { outcome: 'full' }
   if (account === null)
     await insertOperator(sql, { id, name, email, emailVerified: 1, createdAt: template.at, password: null })
-  // Whoever opened an account with an address that nobody had verified loses it.
+  // A person who opened the account with an address that nobody had verified loses it.
   else if (account.emailVerified === 0) await endPassword(sql, id, template.at)
   return store(sql, id, null, { ...givenPerson, active: givenPerson.active ?? true }, roles, template)
 }
@@ -215,7 +215,7 @@ async function store(
   return { outcome: 'saved', id }
 }
 
-/** Also of the last owner: `tacho recover` makes a new one. */
+/** Deletes the last owner too: `tacho recover` makes a new one. */
 async function deleteDirectoryPerson(sql: Sql, id: string, template: AuditEntry): Promise<boolean> {
   await lockControl(sql)
   const person = await sql.get<{ email: string }>(`SELECT o.email FROM ${PEOPLE} WHERE o.id = :id`, { id })

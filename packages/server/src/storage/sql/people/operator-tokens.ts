@@ -122,7 +122,7 @@ const MADE = `WITH RECURSIVE made (id) AS (
     SELECT id FROM operator_tokens WHERE creator_id = :creatorId AND creator_kind = :creatorKind
     UNION SELECT t.id FROM made JOIN operator_tokens t ON t.creator_id = made.id AND t.creator_kind = 'token')`
 
-/** Of a person whose access ends. Resolves with their number. */
+/** Revokes the tokens of a person whose access ends. Resolves with their number. */
 export async function revokeTokensOf(sql: Sql, operatorId: string, now: number): Promise<number> {
   const text = `${MADE} UPDATE operator_tokens SET revoked_at = :now
     WHERE id IN (SELECT id FROM made) AND revoked_at IS NULL`
@@ -146,7 +146,7 @@ async function revokeOtherOperatorTokens(sql: Sql, keptId: string, now: number):
   return revoked
 }
 
-/** Those that can decide approvals of the workspace now. */
+/** Tokens that can decide approvals of the workspace now. */
 async function countDecidingTokens(sql: Sql, workspaceId: string, now: number): Promise<number> {
   const text = `SELECT count(*) AS tokens FROM operator_tokens WHERE (${inScope(null)} OR ${inScope(workspaceId)})
     AND role IN (${DECIDING}) AND revoked_at IS NULL AND (expires_at IS NULL OR expires_at > :now)`

@@ -272,7 +272,7 @@ export async function giveRole(sql: Sql, scope: string, operatorId: string, role
   await insertRows(sql, 'operator_roles', [row], ROLE_REPLACED)
 }
 
-/** Of those who can act: neither deactivated people nor damaged roles count. */
+/** Only owners who can act count: neither deactivated people nor damaged roles. */
 export async function isLastOwner(sql: Sql, scope: string, id: string): Promise<boolean> {
   const text = `SELECT ${withSum('operator_roles')} FROM operator_roles
     WHERE scope = :scope AND role = 'owner' AND NOT ${isDeactivated('operator_roles.operator_id')}`

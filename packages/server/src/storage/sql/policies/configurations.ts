@@ -155,7 +155,7 @@ async function readStoredContent(sql: Sql, environmentId: string): Promise<Conte
   return { prompts, policies: policies.filter(({ policyId }) => !policyId.startsWith(STOP_POLICY)) }
 }
 
-/** Of damaged rows, nothing is published. */
+/** Nothing is published from damaged rows. */
 async function readDeployedContent(
   sql: Sql,
   env: string,
@@ -197,7 +197,7 @@ async function readDeployedContent(
 
 const OTHER_VERSION = 'Deploy another version of it, or restore a backup'
 
-/** As clients get them, by prompt. Of damaged ones, nothing is published. */
+/** As clients get them, by prompt. Nothing is published from damaged rows. */
 async function readShareContents(
   sql: Sql,
   environmentId: string,

@@ -39,7 +39,7 @@ async function readDecisions(
   return { run, events: page.rows }
 }
 
-/** Of these versions, those that were in force in the environment. An imported one says nothing of what happened here. */
+/** Those of these versions that were in force in the environment. An imported one says nothing of what happened here. */
 async function findDeployedVersions(
   sql: Sql,
   environmentId: string,

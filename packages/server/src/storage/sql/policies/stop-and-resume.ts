@@ -38,7 +38,7 @@ async function stop(sql: Sql, asked: NewStop, audit: AuditEntry[]): Promise<Stop
   const needs = new Set([target, ...needed])
   const fits = () => names.length <= NAMES_MAX && stopCondition({ scope, names }).length <= CONDITION_CHARS
   while (names.length > needs.size && !fits()) names.pop()
-  // Those that it leaves out would go on.
+  // A stop with some of the names would let the others go on.
   if (!fits() && names.length > 1) return { outcome: 'too_many_names' }
   const row: StopRow = { ...asked, names, resumedAt: null, resumedBy: null, resumeReason: null }
   await insertRows(sql, 'stops', [row])
@@ -83,7 +83,10 @@ interface KnownName {
   isReported: boolean
 }
 
-/** What clients may report of the target, as far as it has recorded; an operator may name it as the console shows it. */
+/**
+ * Names that clients may report for the target, as far as it has recorded; an operator may use the name that the
+ * console shows.
+ */
 async function namesOf(sql: Sql, { environmentId: env, scope, target }: NewStop): Promise<KnownName[]> {
   switch (scope) {
     case 'environment':

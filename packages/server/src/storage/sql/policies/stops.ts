@@ -48,7 +48,7 @@ interface Asking {
   agentId: string | null
 }
 
-/** Also what the run says of its session and agent. */
+/** Includes what the run says of its session and agent. */
 async function subjectOf(sql: Sql, environmentId: string, { runId, sessionId, agentId }: Asking): Promise<StopSubject> {
   const text = `SELECT r.session_id AS "sessionId", a.external_id AS "externalId", a.name FROM runs r
     JOIN agents a ON a.environment_id = r.environment_id AND a.id = r.agent_id

@@ -195,7 +195,7 @@ async function openRuns(append: Append, confirm: Confirm) {
   return state
 }
 
-/** Of equal event ids, the first event is stored. */
+/** Among equal event ids, the first event is stored. */
 async function insertFirsts(append: Append): Promise<void> {
   const { transaction, environmentId, candidates, runs } = append
   const firsts: Candidate[] = []
@@ -259,7 +259,7 @@ async function refuseOthers({ transaction, environmentId, candidates, rejections
   return refused
 }
 
-/** Before the runs are written, because they forget then what is new. */
+/** Read before the runs are written, which forgets what is new. */
 function newGaps({ environmentId, changed, at }: Append) {
   for (const run of changed) noteGaps(run)
   return [...changed].flatMap(({ id, hasNewGaps }) => {

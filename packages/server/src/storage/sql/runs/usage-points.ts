@@ -155,7 +155,7 @@ async function readUsagePoints(
 
 type SqlWindow = UsageWindow & { by: SqlGroup; part: PartHours }
 
-/** Of one user, its index has the runs. */
+/** For one user, the user's index has the runs. */
 function rowsOf(sql: Sql, { by, label, part }: SqlWindow): string {
   if (by === 'user' && label !== undefined) return OF_USER
   const { rows, rollup } = GROUPS[by]

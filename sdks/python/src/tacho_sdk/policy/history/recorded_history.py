@@ -131,7 +131,7 @@ def _text(raw_value: object) -> str:
 
 
 def _texts(content: object) -> list[str]:
-    """Of a message: a text, or parts with texts."""
+    """The texts of a message, which is a text or has parts with texts."""
     if isinstance(content, str):
         return [content]
     parts = content if isinstance(content, (list, tuple)) else ()

@@ -63,7 +63,7 @@ class RunHistory:
         self._origins: dict[str | float, list[str]] = {}
         self._is_continued = False
         self._sorted_labels: list[str] | None = None
-        # Of conditions: what their loops found so far.
+        # What the loops of conditions found so far.
         self.loops: dict[LoopParts, Judged] = {}
 
     def continues(self, carried: Mapping[str, Any] | None) -> None:
@@ -90,7 +90,7 @@ class RunHistory:
 
     @property
     def labels(self) -> list[str]:
-        """Of all outputs that the run has read."""
+        """Labels of all outputs that the run has read."""
         if self._sorted_labels is None:
             self._sorted_labels = sorted(self._labels, key=_utf16)
         return self._sorted_labels
@@ -131,7 +131,7 @@ class RunHistory:
         return labels
 
     def carried(self) -> dict[str, Any]:
-        """What another process of the run needs: plain JSON. Inputs and values stay where they were."""
+        """What another process of the run needs, as plain JSON. Inputs and values are not part of it."""
         newest = self._calls.in_order[-_CARRIED_CALLS_MAX:]
         calls = [{name: call[name] for name in ("tool", "labels", "ok", "decision")} for call in newest]
         return {"labels": self.labels, "calls": calls}

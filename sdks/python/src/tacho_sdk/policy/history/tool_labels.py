@@ -45,7 +45,7 @@ def labels_of_call(rules: Iterable[ToolLabelsLike], facts: Facts) -> tuple[list[
 
 
 def faults_of_labels(rules: Iterable[ToolLabelsLike]) -> list[str]:
-    """Of the conditions that cannot be used: their labels are always `unknown`."""
+    """Conditions that cannot be used: their labels are always `unknown`."""
     faults = []
     for rule in rules:
         result = None if rule.when is None else compiled(rule.when, of_labels=True)

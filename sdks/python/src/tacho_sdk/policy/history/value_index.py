@@ -21,11 +21,11 @@ _FILL_MAX = 0.85
 """Of all slots."""
 _ALL = (1 << SOURCES_MAX) - 1
 _HASH = (1 << 32) - 1
-# What people divide into groups: account, card and phone numbers.
+# Numbers that people write in groups: of accounts, cards and phones.
 _GROUPED_CHARS = range(7, 35)
 _DIGITS_OF_GROUPS = re.compile(r"(?:[^0-9]*[0-9]){5}")
 _GROUP_MAX = 7
-# Of a value that is looked up: a longer one is no name, number or address.
+# Longest value that is looked up: a longer one is no name, number or address.
 _VALUE_WORDS_MAX = 64
 _DIGITS = re.compile(r"[0-9]+")
 

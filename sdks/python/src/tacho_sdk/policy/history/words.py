@@ -53,7 +53,7 @@ _ESCAPES = re.compile(r"(?:%[0-9A-Fa-f]{2})+|&#[0-9]{1,7};|&#[xX][0-9A-Fa-f]{1,6
 
 def _unescaped(escape_match: re.Match[str]) -> str:
     escape = escape_match[0]
-    # What has a name divides words: `&commat;`, `&nbsp;`.
+    # Named entities separate words: `&commat;`, `&nbsp;`.
     if escape == "\\n" or (escape[0] == "&" and escape[1] != "#"):
         return " "
     if escape.startswith("\\u"):
