@@ -61,6 +61,8 @@ function schemaOf(read: string, { params, query }: Route) {
     scoreOrder: ___,
     ...properties
   }: Record<string, object> = { ...params?.properties, ...query?.properties }
+  // The endpoint's default is not what a call without it gets here.
+  if (properties['limit']) properties['limit'] = { ...properties['limit'], default: undefined }
   if (read === EVENT) properties['offset'] = { type: 'integer', minimum: 0, maximum: Number.MAX_SAFE_INTEGER }
   const required = Object.keys(params?.properties ?? {}).filter((name) => !PLACES.some((place) => place === name))
   return argumentsOf<Given>(properties, required, NOTES)

@@ -52,7 +52,9 @@ test('every tool but one only reads, says what it is for, and is on the page; al
   assert.doesNotMatch(JSON.stringify(tools), /\[\]|null/)
   const page = readFileSync(new URL('../../../docs/mcp.md', import.meta.url), 'utf8')
   assert.ok(tools.length > 15)
-  for (const { name, description, annotations } of tools) {
+  for (const { name, description, annotations, inputSchema } of tools) {
+    // Pages of lists are shorter here than the endpoint's: the instructions say how long.
+    assert.doesNotMatch(JSON.stringify(inputSchema.properties?.['limit'] ?? {}), /default/, name)
     assert.equal(annotations?.readOnlyHint, name !== 'simulate_policy', name)
     assert.ok((description ?? '').length > 10, name)
     assert.ok(page.includes(`\`${name}\``), name)
