@@ -91,14 +91,12 @@ export class GuardedCall {
     this.#snapshot = input ? null : snapshot(call.input.given)
   }
 
-  /** Runs nothing and asks no one. */
-  async decide(): Promise<CallDecision> {
-    await this.#configured()
-    const judgement = this.#decide()
-    const { action } = judgement.decision
-    this.#recordUnlessPlain(judgement)
-    if (action === 'BLOCK') this.#refusal(judgement, blockCodeOf(judgement, this.#call))
-    return judgement.decision
+  /** `act` gets a copy of the input. @param onEnd is called when it ended, unless this rejects. */
+  run<T>(act: (input: unknown) => T, onEnd: (failure?: Failure) => void): Promise<Awaited<T>> {
+    return this.admit(({ decision, approvalId }) => {
+      this.#record.start(decision.inputHash, approvalId)
+      return this.#act(act, onEnd)
+    })
   }
 
   /**
@@ -109,44 +107,31 @@ export class GuardedCall {
   async admit<T>(act: (admitted: Admitted) => T): Promise<Awaited<T>> {
     const held = new HeldCall(this.#parts.core, this.#part.context, this.#call.signal)
     try {
-      const { running } = await this.#admitted(held, act)
-      return await running
+      await this.#configured()
+      let judgement = this.#decide()
+      const { decision } = judgement
+      let approvalId: string | null = null
+      for (let asked: string | null = null; judgement.decision.action === 'REQUIRE_APPROVAL';) {
+        const basis = basisOf(judgement)
+        if (basis === asked) break
+        approvalId = await this.#approve(judgement, held)
+        asked = basis
+        // The person decided under earlier policies. A BLOCK of now holds, and another policy asks for itself.
+        judgement = this.#judge.judge(this.#judged, this.#loop, this.#call.rules)
+      }
+      this.#refuseIfBlocked(judgement, approvalId)
+      if (approvalId === null) this.#recordUnlessPlain(judgement)
+      const change = this.#change()
+      if (change) throw this.#refusal(judgement, change, { approvalId })
+      admit(this.#parts.core.carrying!.usages.of(this.#judged.scope), this.#call.toolName)
+      held.close()
+      return await act({ decision, approvalId })
     } finally {
       held.close()
     }
   }
 
-  async #admitted<T>(held: HeldCall, act: (admitted: Admitted) => T): Promise<{ running: T }> {
-    await this.#configured()
-    let judgement = this.#decide()
-    const { decision } = judgement
-    let approvalId: string | null = null
-    for (let asked: string | null = null; judgement.decision.action === 'REQUIRE_APPROVAL';) {
-      const basis = basisOf(judgement)
-      if (basis === asked) break
-      approvalId = await this.#approve(judgement, held)
-      asked = basis
-      // The person decided under earlier policies. A BLOCK of now holds, and another policy asks for itself.
-      judgement = this.#judge.judge(this.#judged, this.#loop, this.#call.rules)
-    }
-    this.#refuseIfBlocked(judgement, approvalId)
-    if (approvalId === null) this.#recordUnlessPlain(judgement)
-    const change = this.#change()
-    if (change) throw this.#refusal(judgement, change, { approvalId })
-    admit(this.#parts.core.carrying!.usages.of(this.#judged.scope), this.#call.toolName)
-    held.close()
-    return { running: act({ decision, approvalId }) }
-  }
-
-  /** `act` gets a copy of the input. @param onEnd is called when it ended, unless this rejects. */
-  run<T>(act: (input: unknown) => T, onEnd: (failure?: Failure) => void): Promise<Awaited<T>> {
-    return this.admit(({ decision, approvalId }) => {
-      this.#record.start(decision.inputHash, approvalId)
-      return this.#run(act, onEnd)
-    })
-  }
-
-  async #run<T>(act: (input: unknown) => T, onEnd: (failure?: Failure) => void): Promise<Awaited<T>> {
+  async #act<T>(act: (input: unknown) => T, onEnd: (failure?: Failure) => void): Promise<Awaited<T>> {
     const { core, context } = this.#part
     const within = <R>(step: () => R): R => core.context.run(context, step)
     let output: Awaited<T>
@@ -174,6 +159,16 @@ export class GuardedCall {
   /** A call that its caller stopped did not fail. */
   #fail(error: unknown): void {
     this.#record.failure(error, isAbort(error) || this.#call.signal?.aborted === true)
+  }
+
+  /** Runs nothing and asks no one. */
+  async decide(): Promise<CallDecision> {
+    await this.#configured()
+    const judgement = this.#decide()
+    const { action } = judgement.decision
+    this.#recordUnlessPlain(judgement)
+    if (action === 'BLOCK') this.#refusal(judgement, blockCodeOf(judgement, this.#call))
+    return judgement.decision
   }
 
   async #configured(): Promise<void> {
