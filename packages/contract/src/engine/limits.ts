@@ -145,7 +145,7 @@ export const LIMITS = {
   grantsInUse: 200,
   grantUses: 20,
   grantUsesMax: 1_000,
-  /** Of a grant in one run, and of one with a condition. */
+  /** Default; then the most of a grant in one run, and of one with a condition. */
   grantMinutes: 60,
   grantRunMinutesMax: 24 * 60,
   grantAgentMinutesMax: 7 * 24 * 60,
@@ -291,7 +291,7 @@ export const LIMITS = {
   searchesAtOnce: 2,
   /** Sums of scores that a process reads at the same time, one for each workspace. */
   scoreSumsAtOnce: 2,
-  /** For each of these: requests of one workspace that wait in a process, half of them of one token or person. */
+  /** Requests of one workspace that wait for each of these three in a process, half of them of one token or person. */
   turnsWaiting: 200,
   searchQueryChars: 1_000,
   /** Words in one query, including words of phrases and fields. */
