@@ -1,20 +1,23 @@
 // Brings the pinned Node where the host's is too old, and prints the path of its program. It belongs to the repository or the
 // installed package; if that folder cannot be written to, to the user's cache. Plain JavaScript for Node 20.
 import { spawn, spawnSync } from 'node:child_process'
+import { createHash } from 'node:crypto'
 import {
   accessSync,
   constants,
-  cpSync,
   existsSync,
   mkdirSync,
   mkdtempSync,
   readFileSync,
   renameSync,
   rmSync,
+  writeFileSync,
 } from 'node:fs'
 import os from 'node:os'
 import path from 'node:path'
 import { fileURLToPath } from 'node:url'
+import { promisify } from 'node:util'
+import { gunzip } from 'node:zlib'
 
 const described = fileURLToPath(new URL('pinned-node', import.meta.url))
 const read = (file) => JSON.parse(readFileSync(path.join(described, file), 'utf8'))
@@ -31,7 +34,7 @@ export function pinnedPackage() {
 }
 
 /**
- * The path of the pinned Node's program. If it is not there, npm installs it, after `say`. Throws an error whose message says why not.
+ * The path of the pinned Node's program. If it is not there, npm fetches it, after `say`. Throws an error whose message says why not.
  * @param {(name: string) => void} [say]
  */
 export async function bringNode(say) {
@@ -50,16 +53,13 @@ export async function bringNode(say) {
   // Beside its place, so that it appears there whole: another process may bring it at the same time.
   const made = mkdtempSync(path.join(folder, 'bring-'))
   try {
-    for (const file of ['package.json', 'package-lock.json']) cpSync(path.join(described, file), path.join(made, file))
-    await npmCi(made, [])
     const brought = path.join(made, 'node_modules', name, 'bin/node')
-    if (existsSync(brought) && spawnSync(brought, ['--version']).status !== 0) {
+    await unpackNode(name, made)
+    if (spawnSync(brought, ['--version']).status !== 0) {
       throw new Error(
         `${name} does not run on this system: it needs glibc and libatomic (libatomic1 of Debian and Ubuntu). Install that, or put Node ${OLDEST_HOST} or newer on the PATH.`,
       )
     }
-    // Headers for programs in C: a third of the package.
-    rmSync(path.join(made, 'node_modules', name, 'include'), { recursive: true, force: true })
     try {
       renameSync(path.join(made, 'node_modules'), modules)
     } catch (error) {
@@ -68,28 +68,47 @@ export async function bringNode(say) {
   } finally {
     rmSync(made, { recursive: true, force: true })
   }
-  if (!existsSync(program))
-    throw new Error(`npm did not install ${name}. Put Node ${OLDEST_HOST} or newer on the PATH.`)
   return program
 }
 
+/** The other 2,800 files of the package are headers for programs in C: npm takes twice as long to write them. */
+const NEEDED = ['package.json', 'LICENSE', 'bin/node']
+
+/** Fetches the package of Node into `made`, checks it, and writes what is needed of it to `made/node_modules`. */
+async function unpackNode(name, made) {
+  const { version, integrity } = read('package-lock.json').packages[`node_modules/${name}`]
+  await npm(made, ['pack', `${name}@${version}`, '--pack-destination', made])
+  const packed = readFileSync(path.join(made, `${name}-${version}.tgz`))
+  if (`sha512-${createHash('sha512').update(packed).digest('base64')}` !== integrity) {
+    throw new Error(`npm fetched another ${name}@${version} than the one that package-lock.json names.`)
+  }
+  const tar = await promisify(gunzip)(packed)
+  const field = (from, length) => tar.toString('latin1', from, from + length).split('\0', 1)[0]
+  // Each file is a header of 512 bytes and its content, filled up to a multiple of 512.
+  for (let at = 0; at < tar.length;) {
+    const [place, size] = [field(at, 100).replace(/^package\//, ''), parseInt(field(at + 124, 12), 8) || 0]
+    if (NEEDED.includes(place)) {
+      const file = path.join(made, 'node_modules', name, place)
+      mkdirSync(path.dirname(file), { recursive: true })
+      writeFileSync(file, tar.subarray(at + 512, at + 512 + size), { mode: 0o755 })
+    }
+    at += 512 + Math.ceil(size / 512) * 512
+  }
+}
+
 /** Installs what the folder's package-lock.json names. Throws an error whose message says why it could not. */
-export async function npmCi(folder, args) {
-  const all = [
-    'ci',
-    ...args,
-    '--include=optional',
-    '--loglevel=error',
-    '--no-audit',
-    '--no-fund',
-    '--fetch-retry-mintimeout=1000',
-  ]
-  const npm = spawn('npm', all, { cwd: folder, stdio: ['ignore', 'ignore', 'pipe'] })
+export function npmCi(folder, args) {
+  return npm(folder, ['ci', ...args, '--include=optional'])
+}
+
+async function npm(folder, args) {
+  const all = [...args, '--loglevel=error', '--no-audit', '--no-fund', '--fetch-retry-mintimeout=1000']
+  const child = spawn('npm', all, { cwd: folder, stdio: ['ignore', 'ignore', 'pipe'] })
   let errors = ''
-  npm.stderr.setEncoding('utf8').on('data', (text) => (errors += text))
+  child.stderr.setEncoding('utf8').on('data', (text) => (errors += text))
   // npm must end with this process.
-  for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP']) process.once(signal, () => npm.kill(signal))
-  const code = await new Promise((done) => npm.on('error', () => done('missing')).on('close', done))
+  for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP']) process.once(signal, () => child.kill(signal))
+  const code = await new Promise((done) => child.on('error', () => done('missing')).on('close', done))
   if (code === 0) return
   if (code === 'missing') throw new Error('npm is not on the PATH, so the dependencies cannot be installed.')
   if (code === null) throw new Error('The installation was interrupted.')

