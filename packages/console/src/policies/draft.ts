@@ -4,19 +4,12 @@ import { messageOf, purposeOf, withMessage } from '@tacho/policy/message.ts'
 import { isObject, textAt, type Json } from '@tacho/contract/record/payload-reader.ts'
 import { compileCondition } from '@tacho/policy/compile.ts'
 
-/** What a person writes before it is a version. */
-
-export interface Draft {
-  name: string
+export interface Draft extends Pick<PolicyVersion, 'name' | 'condition' | 'severity' | 'action' | 'grants'> {
   /** The description without the message. */
   purpose: string
   message: string
-  condition: string
-  severity: PolicyVersion['severity']
-  action: PolicyVersion['action']
   onError: NonNullable<PolicyVersion['onError']>
   approvers: 1 | 2
-  grants: PolicyVersion['grants']
   template: string
 }
 
@@ -58,17 +51,13 @@ export const draftOf = ({
 })
 
 /** The body for the API. An empty text becomes null. */
-export const bodyOf = (draft: Draft, note: string) => ({
-  name: draft.name.trim() || null,
-  description: withMessage(draft.purpose.trim() || null, draft.message),
-  condition: draft.condition,
-  severity: draft.severity,
-  action: draft.action,
-  onError: draft.onError,
-  approvers: draft.action === 'REQUIRE_APPROVAL' ? draft.approvers : (1 as const),
-  grants: draft.grants,
+export const bodyOf = ({ purpose, message, ...version }: Draft, note: string) => ({
+  ...version,
+  name: version.name.trim() || null,
+  description: withMessage(purpose.trim() || null, message),
+  approvers: version.action === 'REQUIRE_APPROVAL' ? version.approvers : (1 as const),
   // An empty text removes that of the version before.
-  template: draft.action === 'REQUIRE_APPROVAL' ? draft.template.trim() : '',
+  template: version.action === 'REQUIRE_APPROVAL' ? version.template.trim() : '',
   note: note.trim() || null,
 })
 

@@ -90,20 +90,9 @@ async function writePolicy(
 ): Promise<void> {
   const wanted = policies.get(policyId)
   if (wanted === undefined) return
-  const { name, description, condition, severity, action, onError, approvers, grants, template } = wanted
+  const { place: _, saysOnError: __, ...wantedFields } = wanted
   // An empty text removes that of the version before.
-  const policyFields = {
-    name,
-    description,
-    condition,
-    severity,
-    action,
-    onError,
-    approvers,
-    grants,
-    template: template ?? '',
-    note,
-  }
+  const policyFields = { ...wantedFields, template: wanted.template ?? '', note }
   if (changed === null) {
     await client.createPolicy({ params: { workspaceId }, body: { policyId, ...policyFields } })
     return

@@ -21,6 +21,19 @@ export interface WantedPrompt {
   place: Place
 }
 
+/** What a version of a policy says, in the order in which a plan names what changes. */
+export const POLICY_FIELDS = [
+  'condition',
+  'severity',
+  'action',
+  'onError',
+  'approvers',
+  'grants',
+  'template',
+  'name',
+  'description',
+] as const
+
 export interface WantedPolicy {
   name: string
   description: string | null

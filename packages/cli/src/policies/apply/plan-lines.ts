@@ -4,17 +4,9 @@ import type { VersionDiff } from '@tacho/contract/policies/version.ts'
 import { diffFields } from '@tacho/server/domain/policies/diff.ts'
 import { diffLines } from '../versioned-item.ts'
 import { counted, printable, strong } from '../../engine/output.ts'
-import {
-  type DeploymentChange,
-  type Kept,
-  type NotRestarted,
-  type Plan,
-  type Write,
-  POLICY_FIELDS,
-  type Present,
-} from './plan.ts'
+import { type DeploymentChange, type Kept, type NotRestarted, type Plan, type Write, type Present } from './plan.ts'
 import type { OperatorClient } from '../../engine/operator-client.ts'
-import type { Manifest } from './manifest.ts'
+import { POLICY_FIELDS, type Manifest } from './manifest.ts'
 
 /** `diffs`: what each write changes, by `diffKey`. */
 export function planLines(

@@ -5,7 +5,14 @@ import type { Prompt } from '@tacho/contract/policies/prompt.ts'
 import type { ToolLabel } from '@tacho/contract/policies/tool-labels.ts'
 import type { ToolLabels } from '@tacho/policy/history/tool-labels.ts'
 import { hash } from 'node:crypto'
-import type { FileFault, Manifest, WantedEnvironment, WantedPolicy, WantedVersion } from './manifest.ts'
+import {
+  POLICY_FIELDS,
+  type FileFault,
+  type Manifest,
+  type WantedEnvironment,
+  type WantedPolicy,
+  type WantedVersion,
+} from './manifest.ts'
 
 /** The state of the server. */
 export interface Present {
@@ -200,18 +207,6 @@ function promptWrites({ prompts }: Manifest, present: Present): Write[] {
     return [{ kind: 'prompt', name, version: after(known.version), changed: ['content'] }]
   })
 }
-
-export const POLICY_FIELDS = [
-  'condition',
-  'severity',
-  'action',
-  'onError',
-  'approvers',
-  'grants',
-  'template',
-  'name',
-  'description',
-] as const
 
 function policyWrites({ policies }: Manifest, present: Present): Write[] {
   return [...policies].flatMap(([name, wanted]): Write[] => {

@@ -16,7 +16,15 @@ import {
   VERSION_PATTERN,
 } from '@tacho/contract/engine/words.ts'
 import { withoutLastLineEnd, type TextRead, readSource, readText } from '../source-file.ts'
-import type { FileFault, Manifest, WantedEnvironment, WantedPolicy, WantedPrompt, WantedVersion } from './manifest.ts'
+import {
+  POLICY_FIELDS,
+  type FileFault,
+  type Manifest,
+  type WantedEnvironment,
+  type WantedPolicy,
+  type WantedPrompt,
+  type WantedVersion,
+} from './manifest.ts'
 import { readLabels } from './read-labels.ts'
 import { YamlReader, type Entry } from './yaml-reader.ts'
 import { wrongUsage, type Stop } from '../../engine/stop.ts'
@@ -86,26 +94,12 @@ function readPrompt(yaml: YamlReader, name: string, entry: Entry, readFile: Read
   return { content, place: entry.place }
 }
 
-const POLICY_FIELDS = [
-  'name',
-  'description',
-  'message',
-  'condition',
-  'file',
-  'severity',
-  'action',
-  'onError',
-  'approvers',
-  'grants',
-  'template',
-] as const
-
 function readPolicy(yaml: YamlReader, id: string, entry: Entry, readFile: ReadFile): WantedPolicy | null {
   if (!new RegExp(POLICY_ID_PATTERN).test(id)) {
     const form = 'lower-case letters, digits, dots, dashes and underscores, and begin with a letter or digit'
     return yaml.fault(entry, `the id of a policy must have 1 to ${LIMITS.policyIdChars} ${form}`)
   }
-  const fields = yaml.fields(entry, POLICY_FIELDS)
+  const fields = yaml.fields(entry, [...POLICY_FIELDS, 'message', 'file'])
   if (fields === null) return null
   const name = fields.name ? shortText(yaml, fields.name, LIMITS.nameChars) : id
   const purpose = fields.description ? shortText(yaml, fields.description, LIMITS.descriptionChars) : null
