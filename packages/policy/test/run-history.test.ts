@@ -58,13 +58,23 @@ test('words of the user in an encoded part of a value say nothing of the whole',
 })
 
 test('a value that was not there is not found', () => {
-  const history = reading(['mallory@evil.example', 'account 12345678', 'Bob Smith', 1200.5, true, null])
+  const history = reading([
+    'mallory@evil.example',
+    'account 12345678',
+    'Bob Smith',
+    1200.5,
+    true,
+    null,
+    'x5000 01 bank1 example',
+  ])
   for (const value of [
     'mallory@good.example',
     'evil@mallory.example',
     '1234567',
     '2345678',
     'Smith Bob',
+    // Words and numbers, not one number in groups.
+    'x500001@bank1.example',
     1200,
     '',
     '@',

@@ -7,14 +7,17 @@ import os
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
+from random import Random
 from typing import Any
 
 import pytest
 
 from tacho_sdk import GuardDefaults, Policy, ToolBlockedError, ToolLabels
-from tacho_sdk.policy.compile import Condition, compile_condition, evaluate
+from tacho_sdk.policy import build, generate
+from tacho_sdk.policy.compile import Condition, compile_condition, evaluate, scope_of
 from tacho_sdk.policy.facts import Facts
 from tacho_sdk.policy.history.run_history import NO_OUTPUT, HistoryCall, RunHistory
+from tacho_sdk.policy.values import Failure, OutOfSteps, UnreadableRead
 from tacho_sdk.testing import FakeTacho, fake_tacho
 
 VECTORS = Path(__file__).parents[3] / "packages" / "policy" / "vectors" / "histories.jsonl"
@@ -203,6 +206,13 @@ def check(vector: dict[str, Any]) -> None:
     assert history.carried() == vector["carriedOn"]
 
 
+def test_only_what_is_mostly_digits_is_found_in_other_groups() -> None:
+    history = RunHistory()
+    history.add_words("GB33 BUKB 2020 1555 5555 55, x5000 01 bank1 example")
+    assert history.origin("GB33BUKB20201555555555") == ["user"]
+    assert history.origin("x500001@bank1.example") == []
+
+
 def test_a_history_forgets_the_oldest_calls_and_inputs() -> None:
     history = RunHistory()
     for number in range(1_001):
@@ -265,3 +275,66 @@ def test_a_condition_of_labels_that_cannot_be_used_is_reported_once() -> None:
         assert call(fake, "send", {}) == "blocked"
     assert len(said) == 1
     assert "`unknown`: read: line 1, column 1: tool has no field outpt" in said[0]
+
+
+def test_generated_code_and_indexes_give_what_a_walk_over_all_calls_gives(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The same results, failures and steps, over histories that forget calls and inputs."""
+    sources = (
+        'run.calls.exists(c, c.tool == "read" && c.ok && c.input.id == tool.input.id)',
+        'run.calls.filter(c, !c.ok && tool.input.id == c.input.id && c.input.text != "b").size() > 1',
+        "run.calls.all(c, !has(c.input) || c.input.id != tool.input.id || c.ok)",
+        "run.calls.exists_one(c, c.input.who.name == tool.input.name && c.ok)",
+        'run.calls.exists(c, c.input.text == tool.input.text && "untrusted" in c.labels)',
+        'run.calls.exists(c, c.tool == "none" && c.input.id == tool.input.id)',
+        "run.calls.exists(c, c.input.id == tool.input.missing)",
+        "run.calls.exists(c, c.input.id == run.toolCalls)",
+        'run.calls.filter(c, c.tool == "verify" && c.ok).size() in [0, 1]',
+        'run.calls.exists_one(c, c.tool == "verify" && c.decision == "WARN")',
+        "run.calls.filter(c, c.input.id > 3.0) == []",
+        '"untrusted" in run.labels && !("external" in tool.labels) || tool.name != "pay"',
+        '"untrusted" in origin(tool.input.text) || origin(tool.input.id) == []',
+        'tool.input.id > 3.0 && tool.input.name in ["ada", "bob", "ada"] || has(tool.input.none) && run.toolCalls < 7',
+        '!(tool.input.who.name == "ada") || tool.input.none == "x" && tool.input.id',
+        "tool.input.text == tool.input.name || tool.input.text >= tool.input.name && tool.input.ok == true",
+    )
+    generated = [_compiled(source) for source in sources]
+    with monkeypatch.context() as patch:
+        for name in ("comparison", "origin", "_leaf"):
+            patch.setattr(generate._Code, name, lambda _self, _node: None)
+        patch.setattr(build, "build_loop_of_calls", lambda _: None)
+        plain = [compile_condition(source) for source in sources]
+
+    def result(condition: Any, facts: Facts) -> tuple[object, ...]:
+        scope = scope_of(facts)
+        try:
+            value = condition.run(scope)
+        except (OutOfSteps, UnreadableRead) as error:
+            value = str(error)
+        return (value.message, value.offset) if isinstance(value, Failure) else value, scope.left
+
+    some = Random(7)
+    texts = ["a", "b", "x" * 15, "x" * 16, "é" * 20, "x" * 40, 1.5, True, None, {"a": 1}, ["a"]]
+
+    def given() -> dict[str, Any]:
+        name = some.choice(["ada", "bob", 3])
+        fields = {"id": some.choice([1, 2, 3, "1", True]), "name": name, "text": some.choice(texts), "who": {"name": name}}
+        return {**fields, "ok": some.choice([True, False]), **({"none": float("nan")} if some.random() < 0.2 else {})}
+
+    for length in (0, 1, 7, 40, 1_100):
+        history = RunHistory()
+        for number in range(length):
+            tool, big = some.choice(["read", "read", "verify"]), "z" * (9_000 if number % 40 == 9 else 1)
+            read_input = {name: one for name, one in given().items() if name != "none"} | {"big": big}
+            made_input = None if some.random() < 0.1 else read_input
+            decision, labels = some.choice(["ALLOW", "WARN"]), some.choice([(), ("untrusted",)])
+            history.ended(HistoryCall(tool, made_input, some.random() < 0.8, decision, (), labels, "o"))
+            if number % 101 and length - number > 3:
+                continue
+            for _ in range(4):
+                call_labels = some.choice([["external"], [], ["x", "external"], None])
+                tool = some.choice(["pay", "send"])
+                facts = Facts(tool, given(), 0, run_tool_calls=2, tool_labels=call_labels, run_history=history)
+                for one, other in zip(generated, plain, strict=True):
+                    assert result(one, facts) == result(other, facts), (one.source, facts.tool_input)
+        facts = Facts("pay", given(), 0)
+        assert [result(one, facts) for one in generated] == [result(other, facts) for other in plain]

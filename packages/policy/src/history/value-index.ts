@@ -14,7 +14,7 @@ const SLOTS_MIN = 1 << 10
 const SLOTS_MAX = 1 << 17
 /** Of all slots. */
 const FILL_MAX = 0.85
-/** Numbers that people write in groups: of accounts, cards and phones. */
+/** Numbers that people write in groups: of accounts, cards and phones. At least half of the characters are digits. */
 const GROUPED = /^(?=(?:\D*\d){5}).{7,34}$/s
 const GROUP_MAX = 7
 /** Longest value that is looked up: a longer one is no name, number or address. */
@@ -82,7 +82,7 @@ export class ValueIndex {
 
   /** The same characters in other groups: `GB33BUKB2020` is `GB33 BUKB 2020`. */
   #findGrouped(joined: string): number {
-    if (!GROUPED.test(joined)) return 0
+    if (!GROUPED.test(joined) || joined.replace(/\D/g, '').length * 2 < joined.length) return 0
     // From each place with the word before it: the sources that have the rest of the value.
     const known = new Map<number, number>()
     const innerRest = (at: number, length: number, previous: number): number => {

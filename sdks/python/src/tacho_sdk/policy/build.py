@@ -6,8 +6,10 @@ from collections.abc import Callable, Mapping
 
 from .clock import TIMESTAMP_FIELDS, shown_in, zone_of
 from .functions import FUNCTIONS, METHODS, Implementation
+from .generate import generate
 from .literals import build_comparison
-from .loops import LoopParts, build_loop
+from .loops import LoopParts, SoughtInput, build_loop
+from .loops_of_calls import build_loop_of_calls
 from .operators import OPERATORS, negate
 from .pattern import compile_pattern
 from .syntax import (
@@ -29,10 +31,11 @@ from .syntax import (
     only_tool_of,
     past_of,
     size_of,
+    sought_input_of,
 )
 from .text import quoted
 from .times import Timestamp
-from .values import NO_HISTORY, NO_OVERLOAD, Failure, Refusal, Scope, Step, TypeName, Unreadable, Value
+from .values import NO_HISTORY, NO_OVERLOAD, Failure, Refusal, Scope, Step, TypeName, Value
 from .variables import VARIABLE_NAMES
 
 _Names = Mapping[str, int]
@@ -41,6 +44,14 @@ _NO_NAMES: _Names = {}
 
 
 def build(node: Node, names: _Names = _NO_NAMES) -> Step:
+    return (
+        generate(node, names, build, _build_plain)
+        if isinstance(node, (UnaryNode, BinaryNode, CallNode))
+        else _build_plain(node, names)
+    )
+
+
+def _build_plain(node: Node, names: _Names) -> Step:
     match node:
         case LiteralNode():
             value = node.value
@@ -58,8 +69,6 @@ def build(node: Node, names: _Names = _NO_NAMES) -> Step:
         case UnaryNode():
             return _build_unary(node, names)
         case BinaryNode():
-            if node.operator in ("||", "&&"):
-                return _build_logic(node, names)
             return _build_operator(node, names)
         case CallNode():
             if node.name == "has":
@@ -175,49 +184,15 @@ def _build_choice(node: ChoiceNode, names: _Names) -> Step:
     return step
 
 
-def _build_logic(node: BinaryNode, names: _Names) -> Step:
-    """
-    A true side decides `||` and a false side decides `&&`, even if the other side is an error. A chain of one operator is
-    evaluated in one loop, so that a long chain needs no deep stack.
-    """
-    decisive = node.operator == "||"
-    sides: list[Node] = []
-    left: Node = node
-    while isinstance(left, BinaryNode) and left.operator == node.operator:
-        sides.append(left.right)
-        left = left.left
-    sides.append(left)
-    steps = [(build(side, names), Failure("this must be true or false", side.start)) for side in reversed(sides)]
-
-    def step(scope: Scope) -> Value | Failure:
-        failure: Failure | None = None
-        for side, not_bool in steps:
-            value = side(scope)
-            if value is decisive:
-                return decisive
-            if type(value) is not bool and (failure is None or type(value) is Unreadable):
-                failure = value if isinstance(value, Failure) else not_bool
-        return not decisive if failure is None else failure
-
-    return step
-
-
 def _build_unary(node: UnaryNode, names: _Names) -> Step:
     operand = build(node.operand, names)
     start = node.start
-    not_bool = Failure(NO_OVERLOAD.reason, start)
 
     def step(scope: Scope) -> Value | Failure:
         value = operand(scope)
         return value if isinstance(value, Failure) else _located(negate(value), start)
 
-    def inverse(scope: Scope) -> Value | Failure:
-        value = operand(scope)
-        if type(value) is bool:
-            return not value
-        return value if isinstance(value, Failure) else not_bool
-
-    return inverse if node.operator == "!" else step
+    return step
 
 
 def _build_operator(node: BinaryNode, names: _Names) -> Step:
@@ -262,18 +237,19 @@ def _build_loop_at(node: MethodNode, loop: str, names: _Names) -> Step:
     assert isinstance(variable, NameNode)
     place = max(names.values(), default=-1) + 1
     inside = {**names, variable.name: place}
-    return build_loop(
-        LoopParts(
-            loop=loop,
-            iterable=_build_iterable(node, names),
-            bodies=[build(body, inside) for body in bodies],
-            place=place,
-            weight=sum(map(size_of, bodies)),
-            not_iterable=Failure("a loop needs a list or a map", node.receiver.start),
-            not_bool=Failure("this must be true or false", bodies[0].start),
-            past=past_of(node) if place == 0 else None,
-        )
+    sought = sought_input_of(node) if place == 0 else None
+    parts = LoopParts(
+        loop=loop,
+        iterable=_build_iterable(node, names),
+        bodies=[build(body, inside) for body in bodies],
+        place=place,
+        weight=sum(map(size_of, bodies)),
+        not_iterable=Failure("a loop needs a list or a map", node.receiver.start),
+        not_bool=Failure("this must be true or false", bodies[0].start),
+        past=past_of(node) if place == 0 else None,
+        sought=None if sought is None else SoughtInput(only_tool_of(node), sought[0], build(sought[1])),
     )
+    return build_loop_of_calls(parts) or build_loop(parts)
 
 
 def _build_iterable(node: MethodNode, names: _Names) -> Step:

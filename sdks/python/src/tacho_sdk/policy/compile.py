@@ -9,15 +9,14 @@ from .build import build
 from .check import check_types
 from .constants import check_constants
 from .facts import FactReader, Facts, OwnNameReader
-from .history.run_history import RunHistory
-from .limits import CACHED_CONDITIONS, SOURCE_CHARS
+from .limits import CACHED_CONDITIONS, EVALUATION_STEPS, SOURCE_CHARS
 from .parse import parse
 from .position import Fault, Position, in_order, position_at, units
 from .rules import check_rules
 from .syntax import Node, children_of, dotted_name, is_of_history
 from .tokens import SyntaxFault
 from .types import is_dynamic, show_type
-from .values import Failure, OutOfSteps, Scope, Step, Unreadable, UnreadableRead
+from .values import Failure, OutOfSteps, Scope, Step, Unreadable, UnreadableRead, Value
 
 
 @dataclass(frozen=True)
@@ -113,20 +112,31 @@ _MATCHED, _NOT_MATCHED = Evaluation(True), Evaluation(False)
 
 def evaluate(condition: Condition, facts: Facts) -> Evaluation:
     """Never raises, keeps no state, and does a bounded amount of work."""
-    return evaluate_with(condition, FactReader(facts), facts.run_history)
+    return evaluate_in(condition, scope_of(facts))
 
 
-def evaluate_with(condition: Condition, fact: FactReader, history: RunHistory | None) -> Evaluation:
+def scope_of(facts: Facts) -> Scope:
+    """For any number of conditions, one after another."""
+    return Scope(FactReader(facts), facts.run_history)
+
+
+def evaluate_in(condition: Condition, scope: Scope) -> Evaluation:
     """The same, with facts that several conditions share."""
+    scope.left = EVALUATION_STEPS
     try:
-        result = condition.run(Scope(OwnNameReader(fact) if condition.reads_server else fact, history))
+        result = condition.run(Scope(OwnNameReader(scope.fact), scope.history) if condition.reads_server else scope)
+        # Nearly always.
+        return _NOT_MATCHED if result is False else _evaluation_of(condition, result)
     except (OutOfSteps, UnreadableRead) as error:
         # Only a large input needs so many steps: padding must not switch a policy off.
         return Evaluation(None, str(error), True)
     except Exception:
         return Evaluation(None, "the condition could not be evaluated")
-    if type(result) is bool:
-        return _MATCHED if result else _NOT_MATCHED
+
+
+def _evaluation_of(condition: Condition, result: Value | Failure) -> Evaluation:
+    if result is True:
+        return _MATCHED
     if not isinstance(result, Failure):
         return Evaluation(None, "the condition must be true or false")
     if result.offset < 0:
@@ -135,21 +145,22 @@ def evaluate_with(condition: Condition, fact: FactReader, history: RunHistory | 
     return Evaluation(None, f"line {place.line}, column {place.column}: {result.message}")
 
 
-_cache: dict[tuple[str, bool], Condition | NotACondition] = {}
+known_conditions: dict[str, Condition | NotACondition] = {}
+_cache_of_labels: dict[str, Condition | NotACondition] = {}
 _cache_lock = threading.Lock()
 
 
 def compiled(source: str, of_labels: bool = False) -> Condition | NotACondition:
     """`compile_condition` with a cache by source. Faults are cached too."""
-    key = (source, of_labels)
-    known = _cache.get(key)
+    cache = _cache_of_labels if of_labels else known_conditions
+    known = cache.get(source)
     if known is not None:
         return known
     result = compile_condition(source, of_labels)
     with _cache_lock:
-        if len(_cache) >= CACHED_CONDITIONS:
-            del _cache[next(iter(_cache))]
-        _cache[key] = result
+        if len(cache) >= CACHED_CONDITIONS:
+            del cache[next(iter(cache))]
+        cache[source] = result
     return result
 
 

@@ -7,9 +7,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal, Protocol
 
-from .compile import Evaluation, NotACondition, compiled, evaluate_with
-from .facts import FactReader, Facts
-from .history.run_history import RunHistory
+from .compile import Condition, Evaluation, NotACondition, compiled, evaluate_in, known_conditions, scope_of
+from .facts import Facts
 from .message import message_of
 
 Action = Literal["ALLOW", "WARN", "REQUIRE_APPROVAL", "BLOCK"]
@@ -76,11 +75,12 @@ def decide(policies: Sequence[PolicyLike], facts: Facts) -> Decision:
     part of the input that cannot be read counts as matched in each case. `failures` lists it in all cases. Unknown values fail
     closed: an unknown action counts as BLOCK, an unknown severity as CRITICAL, an unknown `on_error` as `act`.
     """
-    fact = FactReader(facts)
+    scope = scope_of(facts)
     matched: list[Match] = []
     failures: list[PolicyFailure] = []
     for policy in policies:
-        outcome = _evaluate(policy.condition, fact, facts.run_history)
+        condition = known_conditions.get(policy.condition) or compiled(policy.condition)
+        outcome = evaluate_in(condition, scope) if type(condition) is Condition else _faulty(condition)
         counts = outcome.matched
         if counts is False:
             continue
@@ -97,11 +97,9 @@ def decide(policies: Sequence[PolicyLike], facts: Facts) -> Decision:
     return Decision(matched[0].effect if matched else "ALLOW", tuple(matched), tuple(failures))
 
 
-def _evaluate(condition: str, fact: FactReader, history: RunHistory | None) -> Evaluation:
-    result = compiled(condition)
-    if not isinstance(result, NotACondition):
-        return evaluate_with(result, fact, history)
-    fault = result.faults[0]
+def _faulty(condition: Condition | NotACondition) -> Evaluation:
+    assert isinstance(condition, NotACondition)
+    fault = condition.faults[0]
     place = f"line {fault.position.line}, column {fault.position.column}"
     return Evaluation(None, f"{place}: {fault.message}")
 
@@ -115,7 +113,7 @@ def _acts_on_error(policy: PolicyLike) -> bool:
 
 
 def _effect_of(action: str) -> Action:
-    return next((known for known in ACTIONS if known == action), "BLOCK")
+    return ACTIONS[ACTIONS.index(action)] if action in ACTIONS else "BLOCK"
 
 
 def _order_of(policy: Match | PolicyFailure) -> tuple[str, str, str]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from ..exact import exact_number, exact_text
@@ -17,9 +17,11 @@ from .variables import VARIABLE_NAMES
 
 # As in JavaScript's safe integers.
 _SAFE = 2**53 - 1
+_TEXT = frozenset({str})
 
 
-@dataclass(frozen=True)
+# Not frozen: that takes three times as long to make.
+@dataclass(slots=True)
 class Facts:
     """
     A missing text counts as "", a missing input and missing annotations as {}. A fact with the wrong type fails the
@@ -78,6 +80,10 @@ OWN_NAME = len(VARIABLE_NAMES)
 """The slot of the tool's own name, for conditions that read `tool.server`."""
 
 
+# The fields of the variables that are texts.
+_TEXT_FIELDS = {slot: name.replace(".", "_") for slot, name in enumerate(VARIABLE_NAMES) if name.endswith((".name", ".id"))}
+
+
 class FactReader(dict[int, "Value | Failure"]):
     """
     Reads each fact at its first use and keeps it. A condition without `tool.input` neither copies it nor fails because of it.
@@ -88,14 +94,19 @@ class FactReader(dict[int, "Value | Failure"]):
         self._facts = facts
 
     def __missing__(self, slot: int) -> Value | Failure:
-        value = self[slot] = _read("tool's own name" if slot == OWN_NAME else VARIABLE_NAMES[slot], self._facts)
+        facts = self._facts
+        field = _TEXT_FIELDS.get(slot)
+        value = None if field is None or facts.unknown else getattr(facts, field)
+        if type(value) is not str:
+            value = _read("tool's own name" if slot == OWN_NAME else VARIABLE_NAMES[slot], facts)
+        self[slot] = value
         return value
 
 
 class OwnNameReader(dict[int, "Value | Failure"]):
     """For a condition that reads `tool.server`: `tool.name` is the tool's own name."""
 
-    def __init__(self, fact: FactReader) -> None:
+    def __init__(self, fact: Mapping[int, Value | Failure]) -> None:
         self._fact = fact
 
     def __missing__(self, slot: int) -> Value | Failure:
@@ -133,11 +144,15 @@ def name_parts(facts: Facts) -> tuple[object, object]:
 
 
 def _text(value: object) -> object:
+    if type(value) is str:
+        return value
     text = "" if value is None else exact_text(value)
     return _WRONG if text is None else text
 
 
 def _double(value: object) -> object:
+    if type(value) is float and math.isfinite(value):
+        return value
     number = 0 if value is None else exact_number(value)
     return float(number) if number is not None and math.isfinite(number) else _WRONG
 
@@ -167,5 +182,7 @@ def _texts(value: object) -> object:
     values = () if value is None else value
     if type(values) not in (list, tuple) or len(values) > INPUT_VALUES:  # type: ignore[arg-type]
         return _WRONG
+    if _TEXT.issuperset(map(type, values)):  # type: ignore[call-overload]
+        return list(values)  # type: ignore[call-overload]
     texts = [exact_text(element) for element in values]  # type: ignore[attr-defined]
     return _WRONG if None in texts else texts

@@ -20,7 +20,7 @@ from .times import (
     show_timestamp,
     timestamp_of,
 )
-from .values import NO_HISTORY, NO_OVERLOAD, OUT_OF_RANGE, Refusal, Scope, TypeName, Value, int_or_refusal, type_of
+from .values import NO_HISTORY, NO_OVERLOAD, OUT_OF_RANGE, OutOfSteps, Refusal, Scope, TypeName, Value, int_or_refusal, type_of
 
 Implementation = Callable[[list[Value], Scope], "Value | Refusal"]
 """Called with the arguments; the receiver of a method comes first."""
@@ -54,10 +54,15 @@ def _origin(values: list[Value], scope: Scope) -> Value | Refusal:
     value = values[0]
     if not isinstance(value, (str, int, float)) or isinstance(value, bool):
         return NO_OVERLOAD
-    if scope.history is None:
-        return _NO_HISTORY
-    scope.spend(60)
-    return scope.history.origin(value)
+    return _NO_HISTORY if scope.history is None else origin_of_text(value, scope)
+
+
+def origin_of_text(value: str | float, scope: Scope) -> list[str]:
+    """Of a text, or a number. The history is known."""
+    scope.left -= 60
+    if scope.left < 0:
+        raise OutOfSteps
+    return scope.history.origin(value)  # type: ignore[union-attr]
 
 
 def _converting(convert: Callable[[Value], Value | Refusal], steps_per_character: int) -> Implementation:

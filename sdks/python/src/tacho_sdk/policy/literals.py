@@ -5,9 +5,9 @@ The same results and steps as the operators, in a third of the time.
 
 from __future__ import annotations
 
-from .operators import equal
+from .operators import equal, is_in
 from .position import units
-from .syntax import BinaryNode, literal_text
+from .syntax import BinaryNode, ListNode, literal_text
 from .values import NO_OVERLOAD, Failure, Scope, Step, Unreadable, UnreadableRead, Value
 
 
@@ -16,7 +16,12 @@ def build_comparison(node: BinaryNode, left: Step, right: Step) -> Step | None:
     if node.operator in ("==", "!="):
         text = literal_text(node.right)
         return None if text is None else _compares(left, text, node.operator == "==")
-    text = literal_text(node.left) if node.operator == "in" else None
+    if node.operator != "in":
+        return None
+    texts = [literal_text(element) for element in node.right.elements] if isinstance(node.right, ListNode) else [None]
+    if None not in texts:
+        return _is_one_of(left, texts)  # type: ignore[arg-type]
+    text = literal_text(node.left)
     return None if text is None else _contains(right, text, node.start)
 
 
@@ -29,6 +34,21 @@ def _compares(left: Step, text: str, wanted: bool) -> Step:
                 scope.spend(units(value) >> 5)
             return (value == text) is wanted
         return value if isinstance(value, Failure) else equal(value, text, scope) is wanted
+
+    return step
+
+
+def _is_one_of(left: Step, texts: list[str]) -> Step:
+    # The first of equal ones.
+    places = {text: place for place, text in reversed(list(enumerate(texts, 1)))}
+
+    def step(scope: Scope) -> Value | Failure:
+        value = left(scope)
+        if type(value) is str and len(value) < 16:
+            place = places.get(value)
+            scope.spend(len(texts) if place is None else place)
+            return place is not None
+        return value if isinstance(value, Failure) else is_in(value, texts, scope)  # type: ignore[return-value]
 
     return step
 

@@ -9,7 +9,18 @@ from typing import Literal
 from .values import Failure, Scope, Step, Unreadable, Value
 
 _Turn = Callable[[Step, Value], "Value | Failure"]
-_Run = Callable[[list[Value], _Turn], "Value | Failure"]
+Run = Callable[[list[Value], _Turn], "Value | Failure"]
+
+
+@dataclass(frozen=True)
+class SoughtInput:
+    """Only calls whose input has a value at a path can count: `c.input.id == tool.input.id && …`."""
+
+    tool: str | None
+    """Only of this tool."""
+    path: tuple[str, ...]
+    value: Step
+    """Reads no call, and spends no step."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -27,14 +38,14 @@ class LoopParts:
     not_bool: Failure
     past: Literal["settled", "inputs"] | None = None
     """What it reads of the run's calls, if it reads nothing else."""
+    sought: SoughtInput | None = None
+    """Which calls can count, if the condition of the loop says so."""
 
 
 def build_loop(parts: LoopParts) -> Step:
     """A loop visits the elements of a list, or the keys of a map."""
-    if parts.past and parts.loop in ("all/2", "exists/2"):
-        return _judge_new_calls(parts, parts.loop == "exists/2")
     iterable, place, weight = parts.iterable, parts.place, parts.weight
-    run = _body_of(parts)
+    run = body_of(parts)
 
     def step(scope: Scope) -> Value | Failure:
         source = iterable(scope)
@@ -56,52 +67,7 @@ def build_loop(parts: LoopParts) -> Step:
     return step
 
 
-@dataclass(frozen=True)
-class Judged:
-    """What a loop found in the calls that it has seen."""
-
-    forgotten: int
-    """Calls, or inputs of them, that the history had forgotten by then."""
-    calls: int
-    steps: int
-    is_decided: bool
-    failure: Failure | None
-
-
-def _judge_new_calls(parts: LoopParts, decisive: bool) -> Step:
-    """`all` or `exists` over the calls of the run: judges each call once while the history forgets none, for the same steps."""
-    body, place, weight = parts.bodies[0], parts.place, parts.weight
-
-    def step(scope: Scope) -> Value | Failure:
-        calls, history = parts.iterable(scope), scope.history
-        if not isinstance(calls, list) or history is None:
-            return calls if isinstance(calls, Failure) else parts.not_iterable
-        forgotten = history.forgotten_calls if parts.past == "settled" else history.forgotten_inputs
-        known = history.loops.get(parts)
-        if known is None or known.forgotten != forgotten:
-            known = Judged(forgotten, 0, 0, False, None)
-        left = scope.left
-        scope.spend(known.steps)
-        failure, is_decided, at = known.failure, known.is_decided, known.calls
-        while not is_decided and at < len(calls):
-            scope.spend(weight)
-            scope.locals[place] = calls[at]
-            at += 1
-            holds = body(scope)
-            if holds is decisive:
-                is_decided = True
-            elif type(holds) is not bool and (failure is None or type(holds) is Unreadable):
-                failure = holds if isinstance(holds, Failure) else parts.not_bool
-        if at != known.calls:
-            history.remember_loop(parts, Judged(forgotten, at, left - scope.left, is_decided, failure))
-        if is_decided:
-            return decisive
-        return not decisive if failure is None else failure
-
-    return step
-
-
-def _body_of(parts: LoopParts) -> _Run:
+def body_of(parts: LoopParts) -> Run:
     match parts.loop:
         case "all/2":
             return _quantify(parts, False)
@@ -116,7 +82,7 @@ def _body_of(parts: LoopParts) -> _Run:
     return _collect(parts.bodies[0], parts.bodies[1], parts.not_bool)
 
 
-def _quantify(parts: LoopParts, decisive: bool) -> _Run:
+def _quantify(parts: LoopParts, decisive: bool) -> Run:
     """A true turn decides `exists` and a false turn decides `all`, even if other turns are errors."""
     body = parts.bodies[0]
 
@@ -133,7 +99,7 @@ def _quantify(parts: LoopParts, decisive: bool) -> _Run:
     return run
 
 
-def _exists_one(parts: LoopParts) -> _Run:
+def _exists_one(parts: LoopParts) -> Run:
     body = parts.bodies[0]
 
     def run(items: list[Value], turn: _Turn) -> Value | Failure:
@@ -148,7 +114,7 @@ def _exists_one(parts: LoopParts) -> _Run:
     return run
 
 
-def _collect(condition: Step | None, transform: Step | None, not_bool: Failure) -> _Run:
+def _collect(condition: Step | None, transform: Step | None, not_bool: Failure) -> Run:
     def run(items: list[Value], turn: _Turn) -> Value | Failure:
         collected: list[Value] = []
         for item in items:

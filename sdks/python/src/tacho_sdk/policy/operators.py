@@ -59,7 +59,7 @@ def _equal_maps(left: dict[str, Value], right: dict[str, Value], scope: Scope) -
     return True
 
 
-def _is_in(element: Value, container: Value, scope: Scope) -> Value | Refusal:
+def is_in(element: Value, container: Value, scope: Scope) -> Value | Refusal:
     if isinstance(container, list):
         for other in container:
             scope.spend(1)
@@ -185,7 +185,7 @@ OPERATORS: dict[str, Operator] = {
     "<=": _ordered(lambda order: order <= 0),
     ">": _ordered(lambda order: order > 0),
     ">=": _ordered(lambda order: order >= 0),
-    "in": _is_in,
+    "in": is_in,
     "+": _add,
     "-": _subtract,
     "*": _arithmetic(lambda a, b: a * b, lambda a, b: a * b),

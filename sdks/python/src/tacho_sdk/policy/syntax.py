@@ -162,6 +162,51 @@ def only_tool_of(node: MethodNode) -> str | None:
     return None
 
 
+def sought_input_of(node: MethodNode) -> tuple[tuple[str, ...], Node] | None:
+    """
+    The path and the value in `c.input.id == tool.input.id && …` of a loop over `run.calls`. Nothing that stands before it
+    spends a step. The value is a variable, or a field of one.
+    """
+    variable, condition = node.values[0], node.values[1]
+    loop = loop_of(node)
+    if dotted_name(node.receiver) != "run.calls" or not isinstance(variable, NameNode) or loop in ("map/2", "map/3"):
+        return None
+    joiner, comparison = ("||", "!=") if loop == "all/2" else ("&&", "==")
+    parts = [condition]
+    while isinstance(parts[0], BinaryNode) and parts[0].operator == joiner:
+        parts[:1] = [parts[0].left, parts[0].right]
+    for inner_part in parts:
+        if isinstance(inner_part, BinaryNode) and inner_part.operator == comparison:
+            for side, other in ((inner_part.left, inner_part.right), (inner_part.right, inner_part.left)):
+                path, value_path = _path_of(side), _path_of(other)
+                if path[:2] == (variable.name, "input") and len(path) > 2 and value_path[:1] not in ((), (variable.name,)):
+                    return path[1:], other
+        if not _is_free(inner_part, variable.name, comparison):
+            return None
+    return None
+
+
+def _path_of(node: Node) -> tuple[str, ...]:
+    """The name and the fields of `a.b.c`; empty for anything else."""
+    if isinstance(node, NameNode):
+        return (node.name,)
+    path = _path_of(node.object) if isinstance(node, FieldNode) else ()
+    return (*path, node.key) if path and isinstance(node, FieldNode) else ()
+
+
+def _is_free(node: Node, variable: str, comparison: str) -> bool:
+    """Of a part of a loop over calls: whether it spends no step. A short name of a tool is compared without one."""
+    if isinstance(node, BinaryNode) and node.operator == comparison:
+        left, right = dotted_name(node.left), dotted_name(node.right)
+        text = literal_text(node.right if left == f"{variable}.tool" else node.left)
+        return f"{variable}.tool" in (left, right) and text is not None and len(text) < 16
+    if isinstance(node, UnaryNode) and node.operator == "!":
+        node = node.operand
+    if isinstance(node, CallNode) and node.name == "has":
+        node = node.values[0]
+    return _path_of(node)[:1] == (variable,)
+
+
 _SETTLED = ("tool", "labels", "ok", "decision")
 
 

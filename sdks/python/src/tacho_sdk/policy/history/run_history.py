@@ -18,11 +18,13 @@ from typing import TYPE_CHECKING, Any
 
 from ..limits import INPUT_LEVELS, INPUT_VALUES
 from ..plain_json import NotPlainJson, copy_json
+from .call_index import CallIndex, is_indexed
 from .value_index import SOURCES_MAX, ValueIndex
 from .words import TEXT_CHARS
 
 if TYPE_CHECKING:
-    from ..loops import Judged, LoopParts
+    from ..loops import LoopParts
+    from ..loops_of_calls import Judged
 
 USER, UNLABELLED, UNKNOWN = "user", "unlabelled", "unknown"
 
@@ -33,6 +35,9 @@ _CALLS_MAX = 1_000
 _CARRIED_CALLS_MAX = 100
 _INPUT_CHARS_MAX = 131_072
 _CACHED_MAX = 256
+# Of calls by a value: each takes up to 70 kB.
+_INDEXES_MAX = 4
+_IS_UNKNOWN = 1 << SOURCES_MAX
 
 
 @dataclass(frozen=True)
@@ -61,8 +66,12 @@ class RunHistory:
         # By bit.
         self._sources = [USER, UNLABELLED]
         self._origins: dict[str | float, list[str]] = {}
+        # By the bits of sources, which keep their labels.
+        self._labels_of: dict[int, list[str]] = {}
         self._is_continued = False
         self._sorted_labels: list[str] | None = None
+        # By tool and path.
+        self._indexes: dict[tuple[str | None, tuple[str, ...]], CallIndex] = {}
         # What the loops of conditions found so far.
         self.loops: dict[LoopParts, Judged] = {}
 
@@ -111,6 +120,18 @@ class RunHistory:
     def forgotten_inputs(self) -> int:
         return self._calls.forgotten + self._calls.forgotten_inputs
 
+    def places_of(self, tool: str | None, path: tuple[str, ...], value: object) -> list[int] | None:
+        """Places of the calls, of one tool or all, whose input may have the value. None: it cannot be looked up."""
+        if not is_indexed(value):
+            return None
+        index = self._indexes.get((tool, path))
+        if index is None or index.forgotten != self.forgotten_inputs:
+            if index is None and len(self._indexes) >= _INDEXES_MAX:
+                return None
+            index = self._indexes[tool, path] = CallIndex(path, self.forgotten_inputs)
+        calls = self.calls if tool is None else self.calls_of(tool)
+        return index.places_of(calls, value)  # type: ignore[arg-type]
+
     def remember_loop(self, loop: LoopParts, judged: Judged) -> None:
         if len(self.loops) >= _CACHED_MAX:
             self.loops.clear()
@@ -121,13 +142,19 @@ class RunHistory:
         cached = self._origins.get(value)
         if cached is not None:
             return cached
-        found_origin = self._values.find(value)
-        labels = [label for bit, label in enumerate(self._sources) if found_origin & (1 << bit)]
+        sources = self._values.find(value)
         if self._is_continued or self._values.is_full:
-            labels.append(UNKNOWN)
+            sources |= _IS_UNKNOWN
+        labels = self._labels_of.get(sources)
+        if labels is None:
+            if len(self._labels_of) >= _CACHED_MAX:
+                self._labels_of.clear()
+            named = [label for bit, label in enumerate(self._sources) if sources & (1 << bit)]
+            named += [UNKNOWN] if sources & _IS_UNKNOWN else []
+            labels = self._labels_of[sources] = sorted(named, key=_utf16)
         if len(self._origins) >= _CACHED_MAX:
             self._origins.clear()
-        self._origins[value] = labels = sorted(labels, key=_utf16)
+        self._origins[value] = labels
         return labels
 
     def carried(self) -> dict[str, Any]:

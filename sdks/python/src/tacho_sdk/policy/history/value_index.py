@@ -1,14 +1,12 @@
 """
 Which values occur in texts, by source: a hash table of words, pairs of neighbouring words, and numbers. A value of several
-words occurs if each pair of its neighbours does, so it can be found although no text has it whole. At most 786 kB; values of
+words occurs if each pair of its neighbours does, so it can be found although no text has it whole. At most 852 kB; values of
 texts that came after it was full are not found, and `is_full` says so. The same as value-index.ts of the TypeScript engine.
 """
 
 from __future__ import annotations
 
-import re
 from array import array
-from itertools import pairwise
 
 from .words import TEXT_CHARS, numbers_of, readings, spellings, text_of_number, words_of
 
@@ -21,19 +19,18 @@ _FILL_MAX = 0.85
 """Of all slots."""
 _ALL = (1 << SOURCES_MAX) - 1
 _HASH = (1 << 32) - 1
-# Numbers that people write in groups: of accounts, cards and phones.
-_GROUPED_CHARS = range(7, 35)
-_DIGITS_OF_GROUPS = re.compile(r"(?:[^0-9]*[0-9]){5}")
+# Numbers that people write in groups: of accounts, cards and phones. At least half of the characters are digits.
+_GROUPED_CHARS_MIN, _GROUPED_CHARS_MAX = 7, 34
+_GROUPED_DIGITS_MIN = 5
+_DIGITS = b"0123456789"
 _GROUP_MAX = 7
 # Longest value that is looked up: a longer one is no name, number or address.
 _VALUE_WORDS_MAX = 64
-_DIGITS = re.compile(r"[0-9]+")
 
 
 class ValueIndex:
     def __init__(self) -> None:
-        self._hashes = array("I", bytes(4 * _SLOTS_MIN))
-        self._sources = array("H", bytes(2 * _SLOTS_MIN))
+        self._allocate(_SLOTS_MIN)
         self._used = 0
         self.is_full = False
         """Whether a text, or a part of one, is missing."""
@@ -57,6 +54,8 @@ class ValueIndex:
         """The sources in which it occurs, as bits. 0 for a text without words."""
         if not isinstance(value, str):
             return self._get(_hash_of_number(text_of_number(value)))
+        if "%" not in value and "&" not in value and "\\" not in value:
+            return self._find_text(value[:TEXT_CHARS])
         sources = 0
         for reading in spellings(value[:TEXT_CHARS]):
             sources |= self._find_text(reading)
@@ -64,47 +63,62 @@ class ValueIndex:
 
     def _find_text(self, text: str) -> int:
         words = words_of(text)
-        if len(words) > _VALUE_WORDS_MAX:
+        if len(words) > _VALUE_WORDS_MAX or not words:
             return 0
-        numbers = numbers_of(text) if all(map(_DIGITS.fullmatch, words)) else ()
-        as_number = self._get(_hash_of_number(numbers[0])) if len(numbers) == 1 else 0
-        return as_number | self._find_words(words) | self._find_grouped("".join(words))
-
-    def _find_words(self, words: list[str]) -> int:
-        hashes = [_hash_of(word) for word in words]
-        if len(hashes) < 2:
-            return self._get(hashes[0]) if hashes else 0
-        sources = _ALL
-        for first, second in pairwise(hashes):
-            sources &= self._get(_pair_of(first, second))
-            if sources == 0:
-                break
+        previous = hash(words[0]) & _HASH or 1
+        if len(words) == 1:
+            sources = self._get(previous)
+            joined = words[0]
+        else:
+            sources = _ALL
+            for word in words[1:]:
+                hash_ = hash(word) & _HASH or 1
+                sources &= self._get(hash((previous, hash_)) & _HASH or 1)
+                if sources == 0:
+                    break
+                previous = hash_
+            joined = "".join(words)
+        length = len(joined)
+        if length > _GROUPED_CHARS_MAX and not joined.isdecimal():
+            # Most texts: no number, and not to be grouped.
+            return sources
+        coded = joined.encode()
+        digits = len(coded) - len(coded.translate(None, _DIGITS))
+        if digits == length:
+            numbers = numbers_of(text)
+            if len(numbers) == 1:
+                sources |= self._get(_hash_of_number(numbers[0]))
+        if digits >= _GROUPED_DIGITS_MIN and digits * 2 >= length and _GROUPED_CHARS_MIN <= length <= _GROUPED_CHARS_MAX:
+            sources |= self._find_grouped(joined)
         return sources
 
     def _find_grouped(self, joined: str) -> int:
         """The same characters in other groups: `GB33BUKB2020` is `GB33 BUKB 2020`."""
-        if len(joined) not in _GROUPED_CHARS or not _DIGITS_OF_GROUPS.match(joined):
-            return 0
-        # From each place with the word before it: the sources that have the rest of the value.
-        known: dict[tuple[int, int], int] = {}
-
-        def sources_after(at: int, length: int, previous: int) -> int:
-            if at == len(joined):
-                return _ALL
-            if (at, length) in known:
-                return known[at, length]
-            sources = 0
-            for size in range(1, min(_GROUP_MAX, len(joined) - at) + 1):
-                hash_ = _hash_of(joined[at : at + size])
-                pair = self._get(hash_)
-                if pair and length:
-                    pair &= self._get(_pair_of(previous, hash_))
-                if pair:
-                    sources |= pair & sources_after(at + size, size, hash_)
-            known[at, length] = sources
-            return sources
-
-        return self._get(_hash_of(joined)) | sources_after(0, 0, 0)
+        bits, last_byte, length = self._bits, self._last_byte, len(joined)
+        # By place: the sources that have everything before it, by the hash of the last word.
+        reached: dict[int, dict[int, int]] = {0: {0: _ALL}}
+        for at in range(length):
+            before = reached.pop(at, None)
+            if before is None:
+                continue
+            for end in range(at + 1, min(at + _GROUP_MAX, length) + 1):
+                hash_ = hash(joined[at:end]) & _HASH or 1
+                if not bits[hash_ >> 3 & last_byte] >> (hash_ & 7) & 1:
+                    continue
+                word = self._get(hash_)
+                sources = 0
+                for previous, earlier in before.items():
+                    pair = earlier & word
+                    sources |= pair & self._get(_pair_of(previous, hash_)) if pair and at else pair
+                if sources:
+                    words = reached.setdefault(end, {})
+                    words[hash_] = words.get(hash_, 0) | sources
+            if not reached:
+                break
+        whole = self._get(_hash_of(joined))
+        for sources in reached.get(length, {}).values():
+            whole |= sources
+        return whole
 
     def _put(self, hash_: int, source: int) -> None:
         slot = self._slot_of(hash_)
@@ -115,11 +129,14 @@ class ValueIndex:
                     return
                 self._grow()
                 slot = self._slot_of(hash_)
-            self._hashes[slot] = hash_
+            self._insert(slot, hash_)
             self._used += 1
         self._sources[slot] |= source
 
     def _get(self, hash_: int) -> int:
+        # Most values are not there, and a walk over slots takes ten times as long.
+        if not self._bits[hash_ >> 3 & self._last_byte] >> (hash_ & 7) & 1:
+            return 0
         return self._sources[self._slot_of(hash_)]
 
     def _slot_of(self, hash_: int) -> int:
@@ -135,17 +152,26 @@ class ValueIndex:
             content = hashes[slot]
         return slot
 
+    def _insert(self, slot: int, hash_: int) -> None:
+        self._hashes[slot] = hash_
+        self._bits[hash_ >> 3 & self._last_byte] |= 1 << (hash_ & 7)
+
     def _grow(self) -> None:
         """Four times as large: a table of 28,000 words takes 10 ms."""
         before = list(zip(self._hashes, self._sources, strict=True))
-        slots = min(len(self._hashes) * 4, _SLOTS_MAX)
-        self._hashes = array("I", bytes(4 * slots))
-        self._sources = array("H", bytes(2 * slots))
+        self._allocate(min(len(self._hashes) * 4, _SLOTS_MAX))
         for hash_, sources in before:
             if hash_:
                 slot = self._slot_of(hash_)
-                self._hashes[slot] = hash_
+                self._insert(slot, hash_)
                 self._sources[slot] = sources
+
+    def _allocate(self, slots: int) -> None:
+        self._hashes = array("I", bytes(4 * slots))
+        self._sources = array("H", bytes(2 * slots))
+        # Four bits for each slot, by the low bits of a hash: 0 if no hash has them.
+        self._bits = bytearray(slots // 2)
+        self._last_byte = slots // 2 - 1
 
 
 # Keyed in each process: nobody can make two values with one hash. Never 0.

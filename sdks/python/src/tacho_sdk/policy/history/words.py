@@ -18,6 +18,7 @@ TEXT_CHARS = 262_144
 
 _INVISIBLE = re.compile("[\u00ad\u180e\u200b-\u200f\u202a-\u202e\u2060-\u2064\u2066-\u2069\ufeff]")
 _WORD = re.compile(r"[^\W_]+")
+_OPENING = re.compile(r"[\[({<]")
 # "name [at] example (dot) com".
 _SPELLED = re.compile(r"\s*[\[({<]\s*(?:at|dot)\s*[\])}>]\s*")
 
@@ -25,7 +26,8 @@ _SPELLED = re.compile(r"\s*[\[({<]\s*(?:at|dot)\s*[\])}>]\s*")
 def words_of(text: str) -> list[str]:
     plain = text if text.isascii() else _INVISIBLE.sub("", unicodedata.normalize("NFKC", text))
     lower = plain.lower()
-    return _WORD.findall(_SPELLED.sub(" ", lower) if "at" in lower or "dot" in lower else lower)
+    is_spelled = ("at" in lower or "dot" in lower) and _OPENING.search(lower)
+    return _WORD.findall(_SPELLED.sub(" ", lower) if is_spelled else lower)
 
 
 def readings(text: str) -> list[str]:

@@ -1,0 +1,50 @@
+"""The calls of a run by a value of their inputs, for conditions that ask for one: `c.input.id == tool.input.id`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+SHORT = 16
+"""Longer texts cost a step to compare, so they are compared one by one."""
+
+
+def is_indexed(value: object) -> bool:
+    return type(value) is float or (type(value) is str and len(value) < SHORT)
+
+
+class CallIndex:
+    """Grows with the calls; the history makes a new one when it forgets a call or an input."""
+
+    def __init__(self, path: Sequence[str], forgotten: int) -> None:
+        self.forgotten = forgotten
+        self._path = path
+        self._seen = 0
+        # Places in the list of calls. Of most values there is one.
+        self._places: dict[str | float, int | list[int]] = {}
+        # Of calls that must be judged for every value.
+        self._others: list[int] = []
+
+    def places_of(self, calls: Sequence[dict[str, Any]], value: str | float) -> list[int]:
+        """In order."""
+        for place in range(self._seen, len(calls)):
+            self._add(calls[place], place)
+        self._seen = len(calls)
+        places = self._places.get(value, [])
+        known = [places] if isinstance(places, int) else places
+        return sorted([*known, *self._others]) if self._others else known
+
+    def _add(self, call: dict[str, Any], place: int) -> None:
+        value: Any = call
+        for key in self._path:
+            value = value.get(key) if isinstance(value, dict) else None
+        if not is_indexed(value):
+            self._others.append(place)
+            return
+        before = self._places.get(value)
+        if before is None:
+            self._places[value] = place
+        elif isinstance(before, int):
+            self._places[value] = [before, place]
+        else:
+            before.append(place)
