@@ -215,7 +215,7 @@ type Fields = Readonly<Record<string, unknown>>
 type Found = Pick<Path, 'name' | 'steps'> & { value: unknown }
 
 const isFields = (value: unknown): value is Fields => typeof value === 'object' && value !== null
-const snake = (name: string) => name.replaceAll(/[A-Z]|\d\w/g, (letter) => `_${letter.toLowerCase()}`)
+export const snake = (name: string) => name.replaceAll(/[A-Z]|\d\w/g, (letter) => `_${letter.toLowerCase()}`)
 /** Bridges send numbers as texts. */
 function countIn(sent: unknown): number | null {
   const value = typeof sent === 'string' && /^\d{1,10}$/.test(sent) ? Number(sent) : sent
@@ -232,6 +232,12 @@ const PATHS = Object.fromEntries(
   Object.entries(USAGE_NAMES).map(([count, names]) => [count, names.map(pathOf)]),
 ) as unknown as Record<Counted, readonly Path[]>
 
+/** A usage has few members, and there are hundreds of names: only the counts that its members may say are sought. */
+const COUNTS_OF = new Map<string, string[]>()
+for (const [count, paths] of Object.entries(PATHS))
+  for (const name of paths.flatMap(({ steps }) => steps[0] ?? []))
+    COUNTS_OF.set(name, [...(COUNTS_OF.get(name) ?? []), count])
+
 /** Gemini counts what its own tools add to the prompt apart. */
 const MORE_PROMPT = [pathOf('toolUsePromptTokenCount')]
 
@@ -244,7 +250,8 @@ function pathOf(name: string): Path {
 export function callCounts(usage: unknown): CallCounts | null {
   if (!isFields(usage) || Array.isArray(usage)) return null
   const invalid: string[] = []
-  const seek = (count: Counted): Found | undefined => firstOf(usage, PATHS[count])
+  const sent = Object.keys(usage).flatMap((name) => COUNTS_OF.get(name) ?? [])
+  const seek = (count: Counted): Found | undefined => (sent.includes(count) ? firstOf(usage, PATHS[count]) : undefined)
   const countOf = (one: Found | undefined): number | null => {
     const count = one ? countIn(one.value) : null
     if (one && count === null) invalid.push(sentPath(usage, one.steps))
@@ -351,15 +358,6 @@ function firstOf(usage: Fields, paths: readonly Path[]): Found | undefined {
 
 /** Some shapes have an object where others have a count. */
 const WITH_PARTS: ReadonlySet<string> = new Set(['inputTokens', 'outputTokens', 'tokens'])
-
-/** All names in both spellings, for attributes such as `gen_ai.usage.cache_read.input_tokens`. */
-const KNOWN_NAMES: ReadonlySet<string> = new Set(
-  Object.values(PATHS).flatMap((paths) =>
-    paths.flatMap(({ steps }) => [steps.map(([name]) => name).join('.'), steps.map(([, name]) => name).join('.')]),
-  ),
-)
-
-export const isUsageName = (name: string): boolean => KNOWN_NAMES.has(name)
 
 function valueAt(fields: unknown, steps: Path['steps'], at: number): unknown {
   const names = steps[at]

@@ -1,5 +1,5 @@
 /** Conventions flatten a provider's usage into attributes: below a prefix, its names are those of usage-shapes.ts. */
-import { callCounts, isUsageName } from '@tacho/contract/record/usage-shapes.ts'
+import { callCounts, snake, USAGE_NAMES } from '@tacho/contract/record/usage-shapes.ts'
 import { isObject, parsed, set, type Attributes, type Json, type JsonObject } from './attributes.ts'
 
 /** The first one with a name counts. */
@@ -64,12 +64,19 @@ export function costFrom(sent: Json): Json {
   return typeof sent === 'string' && /^\d{1,15}(?:\.\d{1,40})?(?:e[-+]?\d{1,3})?$/i.test(sent) ? Number(sent) : sent
 }
 
+/** In both spellings, without the modality of a list's item. */
+const KNOWN_NAMES: ReadonlySet<string> = new Set(
+  Object.values(USAGE_NAMES).flatMap((names) =>
+    names.map((name) => name.replace(/\[.*/, '')).flatMap((name) => [name, snake(name)]),
+  ),
+)
+
 function usageIn(attributes: Attributes): JsonObject {
   const usage: JsonObject = {}
   for (const prefix of PREFIXES) {
     for (const name of attributes.namesUnder(prefix)) {
       const path = name.slice(prefix.length)
-      if (path === 'token_count' || !(isUsageName(path) || path.endsWith('_details'))) continue
+      if (path === 'token_count' || !(KNOWN_NAMES.has(path) || path.endsWith('_details'))) continue
       if (prefix === 'gen_ai.response.' && !/^(?:prompt|completion|total)_tokens$/.test(path)) continue
       put(usage, path.split('.'), attributes.take(name) ?? null)
     }
