@@ -8,6 +8,7 @@ import { clientConfig, SCHEMA, UNWANTED } from '@tacho/server/storage/postgres/c
 import { encodeEvents } from '@tacho/server/storage/postgres/event-copy.ts'
 import { migrate } from '@tacho/server/storage/postgres/migrate.ts'
 import { postgresSql } from '@tacho/server/storage/postgres/sql.ts'
+import { payloadText } from '@tacho/server/storage/record/events.ts'
 import { EVENT_COLUMNS, rowValues, type PlacedEvent } from '@tacho/server/storage/sql/record/stored-columns.ts'
 import { insertJsonRows, type InsertedTable, type Row } from '@tacho/server/storage/sql/engine/rows.ts'
 import { ownSession } from '@tacho/server/storage/sql/record/run-state.ts'
@@ -65,6 +66,11 @@ export async function openPostgresLanes(url: string, plot: Plot): Promise<Record
   return { insert: lanes.map((lane) => lane('insert')), copy: lanes.map((lane) => lane('copy')) }
 }
 
+/** A JSON parameter takes payloads as texts. Making them counts no more than the other values of a row. */
+const withText = ({ event, ...placed }: PlacedEvent): PlacedEvent => {
+  return { ...placed, event: { ...event, payload: payloadText(event.payload) } }
+}
+
 function openLane(client: pg.Client, plot: Plot, slot: number): (way: Way) => Lane {
   const sql = postgresSql(client)
   const rowsOf = rowMaker(plot, 1 + slot * NUMBERS_PER_LANE)
@@ -74,7 +80,7 @@ function openLane(client: pg.Client, plot: Plot, slot: number): (way: Way) => La
     if (way === 'insert') {
       const values = rows.map(({ run, envelope, event, receivedAt }, index): Row => {
         const named = [run.number, envelope, seqs[index] ?? 0, receivedAt, event.eventId, ownSession(run, event)]
-        return [...named, ...rowValues(event)]
+        return [...named, ...(rowValues(event) as Row)]
       })
       return insertJsonRows(sql, EVENTS, ENVIRONMENT, values)
     }
@@ -87,7 +93,7 @@ function openLane(client: pg.Client, plot: Plot, slot: number): (way: Way) => La
   }
 
   return (way) => ({
-    nextRows: () => rowsOf(requests++),
+    nextRows: () => (way === 'insert' ? rowsOf(requests++).map(withText) : rowsOf(requests++)),
     async commit(rows) {
       const changes = newChanges()
       const begun = client.query('BEGIN')

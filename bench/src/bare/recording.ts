@@ -91,7 +91,7 @@ export function rowMaker(plot: Plot, firstNumber = 1): (n: number) => PlacedEven
   return (n) => {
     if (plot.shape !== 'mixed') runs.clear()
     const receivedAt = Date.now()
-    const judged = validateBatch(bodyOf(n).toString('latin1'), { workspaceId: '', now: timeOf(plot, n, 0) })
+    const judged = validateBatch(Buffer.from(bodyOf(n)), { workspaceId: '', now: timeOf(plot, n, 0) })
     if (!judged.ok || judged.batch.rejections.length > 0) throw new Error('A load has valid events only')
     return judged.batch.events.map((event) => {
       let run = runs.get(event.runId)

@@ -23,7 +23,7 @@ export async function fillStore(store: Store, batches: Iterable<Batch>): Promise
   await createFirstTenant(storage, FIRST_TENANT, Date.now())
   const { environmentId = '' } = (await storage.findApiKey(API_KEY_ID)) ?? {}
   const append = async ({ text, receivedAt }: Batch): Promise<void> => {
-    const judged = validateBatch(text, { workspaceId: '', now: receivedAt })
+    const judged = validateBatch(Buffer.from(text), { workspaceId: '', now: receivedAt })
     if (!judged.ok) throw new Error('A load has valid events only')
     await storage.appendEvents({ environmentId, receivedAt, events: judged.batch.events, rejections: [] })
   }

@@ -5,7 +5,7 @@ import { LIMITS } from '@tacho/contract/engine/limits.ts'
 import { isObject, textAt } from '@tacho/contract/record/payload-reader.ts'
 import { saidIn } from '@tacho/contract/runs/question-answer.ts'
 import { Compile } from 'typebox/compile'
-import type { EventVerdict, NewEvent, RejectionRow } from '../../storage/record/events.ts'
+import type { EventVerdict, NewEvent, PayloadJson, RejectionRow } from '../../storage/record/events.ts'
 import { approvalNoteOf } from '../approvals/approval.ts'
 import { dropsOf, numberInRunOf } from './completeness.ts'
 import { jsonFault } from '../web/json-body.ts'
@@ -35,6 +35,8 @@ export interface ValidationContext {
 
 /** `indexes[i]` is the position of `events[i]` in the request; `ids` has the usable id of every item. */
 export interface ValidatedBatch {
+  /** In which the payloads of its events lie; null: they are texts. */
+  body: Uint8Array | null
   ids: (string | null)[]
   events: NewEvent[]
   indexes: number[]
@@ -48,7 +50,9 @@ export type BatchValidation =
   | { ok: true; batch: ValidatedBatch }
   | { ok: false; code: 'invalid_json' | 'invalid_request' | 'body_too_large'; detail: string }
 
-export function validateBatch(text: string, context: ValidationContext): BatchValidation {
+/** Payloads are views of the body, which must be valid UTF-8 and must not change any more. */
+export function validateBatch(body: Buffer, context: ValidationContext): BatchValidation {
+  const text = body.toString()
   let items: unknown
   try {
     items = JSON.parse(text)
@@ -63,27 +67,36 @@ export function validateBatch(text: string, context: ValidationContext): BatchVa
     const detail = `A batch must have 1 to ${LIMITS.batchEvents} events, not ${items.length}`
     return { ok: false, code: 'invalid_request', detail }
   }
-  const slices = payloadSlices(text)
-  const payloadAt = (index: number): PayloadText => {
+  // In Latin-1, each character is a byte, so that places in the text are places in the body.
+  const slices = payloadSlices(text.length === body.length ? text : body.toString('latin1'))
+  const payloadAt = (index: number): ReadPayload => {
     const slice = slices[index]
-    return slice ? { json: text.slice(slice.start, slice.end), levels: slice.levels } : NO_PAYLOAD
+    return slice ? { json: body.subarray(slice.start, slice.end), levels: slice.levels } : NO_PAYLOAD
   }
-  return { ok: true, batch: validateItems(items, payloadAt, context) }
+  return { ok: true, batch: { ...validateItems(items, payloadAt, context), body } }
 }
 
-export interface PayloadText {
-  json: string
+export interface ReadPayload {
+  json: PayloadJson
   levels: number
 }
 
-const NO_PAYLOAD: PayloadText = { json: '{}', levels: 1 }
+const NO_PAYLOAD: ReadPayload = { json: '{}', levels: 1 }
 
 export function validateItems(
   items: readonly unknown[],
-  payloadAt: (index: number) => PayloadText,
+  payloadAt: (index: number) => ReadPayload,
   context: ValidationContext,
 ): ValidatedBatch {
-  const batch: ValidatedBatch = { ids: [], events: [], indexes: [], rejections: [], warnings: [], refused: [] }
+  const batch: ValidatedBatch = {
+    body: null,
+    ids: [],
+    events: [],
+    indexes: [],
+    rejections: [],
+    warnings: [],
+    refused: [],
+  }
   items.forEach((item, index) => {
     const eventId = isObject(item) ? textAt(item, 'eventId') : null
     batch.ids.push(eventId)
@@ -109,7 +122,7 @@ function addWarnings(warnings: Warning[], { eventId, eventType, payload }: Event
 
 type Fault = Pick<Rejection, 'code' | 'message'>
 
-function validateItem(item: unknown, payload: () => PayloadText, context: ValidationContext): NewEvent | Fault {
+function validateItem(item: unknown, payload: () => ReadPayload, context: ValidationContext): NewEvent | Fault {
   if (!isObject(item)) return fault('not_an_object')
   if (!eventInput.Check(item)) return schemaFault(item)
   const badText = unstorableField(item, TEXTS)
@@ -132,7 +145,7 @@ function validateItem(item: unknown, payload: () => PayloadText, context: Valida
   return toNewEvent(item, json, isTooOld)
 }
 
-function toNewEvent(item: EventInput, payload: string, onlyIfStored: boolean): NewEvent {
+function toNewEvent(item: EventInput, payload: PayloadJson, onlyIfStored: boolean): NewEvent {
   const data = item.payload ?? {}
   const promptUse = promptUseOf(item.eventType, data)
   const number = numberInRunOf(item.n)
@@ -251,7 +264,7 @@ function refusedRow(item: unknown, { code, message }: Fault, now: number): Rejec
 }
 
 /** The parts of a batch from which its answer is made. */
-type ToldBatch = Omit<ValidatedBatch, 'events' | 'refused'> & { events: Pick<NewEvent, 'eventId' | 'time'>[] }
+type ToldBatch = Omit<ValidatedBatch, 'body' | 'events' | 'refused'> & { events: Pick<NewEvent, 'eventId' | 'time'>[] }
 
 /** `verdicts` is null when nothing could be stored. */
 export function batchResult(batch: ToldBatch, verdicts: EventVerdict[] | null): BatchResult {

@@ -1,6 +1,6 @@
 import { LRUCache } from 'lru-cache'
 import { LIMITS } from '@tacho/contract/engine/limits.ts'
-import type { NewEvent, Payload } from '../../storage/record/events.ts'
+import { payloadIncludes, payloadText, type NewEvent, type Payload } from '../../storage/record/events.ts'
 import { ENDED, type ConfigurationClientSeen } from '../../storage/policies/deployments.ts'
 
 export interface Poll {
@@ -106,8 +106,8 @@ const AGE = '"policyAgeMs":'
 export function judgingByOld(events: readonly Pick<NewEvent, 'eventType' | 'clientId' | 'payload'>[]) {
   const old = new Map<string, string>()
   for (const { eventType, clientId, payload } of events) {
-    if (eventType !== 'POLICY_DECISION' || old.has(clientId) || !payload.includes(AGE)) continue
-    const { policyAgeMs, revision } = JSON.parse(payload) as Payload
+    if (eventType !== 'POLICY_DECISION' || old.has(clientId) || !payloadIncludes(payload, AGE)) continue
+    const { policyAgeMs, revision } = JSON.parse(payloadText(payload)) as Payload
     if (typeof policyAgeMs === 'number') old.set(clientId, `"${String(revision)}"`)
   }
   return old

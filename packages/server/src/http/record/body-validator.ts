@@ -16,7 +16,7 @@ import type {
   TelemetryFormat,
   TelemetryValidation,
 } from '../../domain/record/otlp/telemetry-validation.ts'
-import { packTelemetry, type PackedTelemetry } from '../../domain/record/otlp/packed-telemetry.ts'
+import { buffersOf, packTelemetry, type PackedTelemetry } from '../../domain/record/otlp/packed-telemetry.ts'
 import type { Encoding } from '../../domain/record/otlp/read-request.ts'
 import type { ReadImport } from '../../domain/data/import.ts'
 import { type Holder, TurnsByWorkspace } from '../../storage/engine/turns-by-workspace.ts'
@@ -86,7 +86,14 @@ export async function performTask(task: Task): Promise<ValidationResult> {
     const validated = validateTelemetry(format, body, context)
     return validated.ok ? packTelemetry(validated) : validated
   }
-  return validateBatch(Buffer.from(body.buffer, body.byteOffset, body.byteLength).toString(), context)
+  return validateBatch(Buffer.from(body.buffer, body.byteOffset, body.byteLength), context)
+}
+
+/** They are moved between threads, not copied. */
+export function buffersIn(validated: ValidationResult): ArrayBuffer[] {
+  if (typeof validated !== 'object' || !('batch' in validated)) return []
+  if ('parts' in validated) return buffersOf(validated)
+  return validated.batch.body === null ? [] : [validated.batch.body.buffer as ArrayBuffer]
 }
 
 /** By how much the limit of a telemetry request is above the default; the memory that one may take grows with it. */

@@ -26,27 +26,30 @@ export function eventsRoutes(app: FastifyInstance, deps: Deps): void {
       const { workspaceId, environmentId } = tenantOf(request)
       const receivedAt = now()
       const isImport = request.headers[IMPORT_HEADER] === 'true'
-      const body = request.bodyBytes ?? Buffer.alloc(0)
+      const body = ownBytes(request.bodyBytes ?? Buffer.alloc(0))
       const validated = await bodyValidator.validateBatch(
         body,
         { workspaceId, now: receivedAt, isImport },
         holderOf(request),
       )
       if (!validated.ok) return refuse(validated.code, validated.detail)
-      const result = batchResult(
-        validated.batch,
-        await storeBatch(storage, environmentId, receivedAt, validated.batch, request),
-      )
-      metrics.recordBatch(result)
-      lostRequests.noteSpool(request)
-      for (const [clientId, had] of judgingByOld(validated.batch.events)) {
+      const { batch } = validated
+      // The store takes the body, and with it the payloads.
+      for (const [clientId, had] of judgingByOld(batch.events)) {
         const keyId = request.apiKey?.id ?? ''
         configurationClients.record({ environmentId, keyId, clientId, had, tag: '', isClosing: false })
       }
+      const result = batchResult(batch, await storeBatch(storage, environmentId, receivedAt, batch, request))
+      metrics.recordBatch(result)
+      lostRequests.noteSpool(request)
       return result
     },
   )
 }
+
+/** All of its buffer, which can move to another thread: beside a small body lie other bytes of its connection. */
+const ownBytes = (body: Buffer): Buffer =>
+  body.length === body.buffer.byteLength ? body : Buffer.from(new Uint8Array(body).buffer)
 
 /** On a full disk, valid events come back as retryable after validation. */
 export const admitEvents = (storage: Storage) => () =>
@@ -61,14 +64,16 @@ export async function storeBatch(
   storage: Storage,
   environmentId: string,
   receivedAt: number,
-  { events, refused }: Pick<ValidatedBatch, 'events' | 'refused'> | TelemetryPart,
+  recorded: Pick<ValidatedBatch, 'body' | 'events' | 'refused'> | TelemetryPart,
   request: FastifyRequest,
 ): Promise<EventVerdict[] | null> {
+  const { events, refused } = recorded
   if ('length' in events && events.length === 0 && refused.length === 0) return []
   try {
     const [holder, keyFamily] = [holderOf(request), familyOf(request)]
     const batch = { environmentId, receivedAt, rejections: refused, holder, keyFamily }
-    return await storage.appendEvents('length' in events ? { ...batch, events } : { ...batch, ...events })
+    const rows = 'length' in events ? { events, body: 'body' in recorded ? recorded.body : null } : events
+    return await storage.appendEvents({ ...batch, ...rows })
   } catch (error) {
     if (!(error instanceof StorageError)) throw error
     request.log.warn({ requestId: request.id, code: error.code, reason: error.message }, 'could not store events')

@@ -1,7 +1,6 @@
 import { parentPort } from 'node:worker_threads'
 import { collectWhenIdle } from '../../threads/threads.ts'
-import { buffersOf } from '../../domain/record/otlp/packed-telemetry.ts'
-import { performTask, type ValidationAnswer, type ValidationTask } from './body-validator.ts'
+import { buffersIn, performTask, type ValidationAnswer, type ValidationTask } from './body-validator.ts'
 
 collectWhenIdle()
 
@@ -12,7 +11,6 @@ parentPort?.on('message', ({ id, ...task }: ValidationTask) => {
   // A rejection ends the thread, as a throw would.
   last = last.then(async () => {
     const validated = await performTask(task)
-    const moved = typeof validated === 'object' && 'itemOf' in validated ? buffersOf(validated) : []
-    parentPort?.postMessage({ id, validated } satisfies ValidationAnswer, moved)
+    parentPort?.postMessage({ id, validated } satisfies ValidationAnswer, buffersIn(validated))
   })
 })

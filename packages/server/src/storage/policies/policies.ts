@@ -9,7 +9,7 @@ import type { PageAfter, RowFor } from '../engine/page.ts'
 import type { RunRow } from '../runs/runs.ts'
 import type { ScoreSumRow } from '../runs/scores.ts'
 import type { LatencyRow, UsageSums, UncostedSum } from '../runs/usage.ts'
-import type { EventPage, NewEvent, TimelinePlace } from '../record/events.ts'
+import type { EventPage, NewEvent, StoredEvent, TimelinePlace } from '../record/events.ts'
 
 export interface PolicyVersionRow extends RowOf<'policy_versions'> {
   severity: Severity
@@ -106,7 +106,8 @@ export interface ToolCallPage extends PageAfter<CallPlace> {
 export interface ToolCallRow
   extends
     CallPlace,
-    Pick<NewEvent, 'runId' | 'eventId' | 'spanId' | 'sessionId' | 'agentId' | 'agentName' | 'payload'> {}
+    Pick<StoredEvent, 'eventId' | 'spanId' | 'sessionId' | 'agentId' | 'agentName' | 'payload'>,
+    Pick<NewEvent, 'runId'> {}
 
 /** A run with calls to simulate. */
 export interface CallingRun {

@@ -11,7 +11,7 @@ import pg, { type ClientBase, type Connection } from 'pg'
 import { ROW_COLUMNS, rowValues, type PlacedEvent } from '../sql/record/stored-columns.ts'
 import { payloadSum } from '../sql/record/payloads.ts'
 import { ownSession } from '../sql/record/run-state.ts'
-import type { EventBatchRows, NewEvent } from '../record/events.ts'
+import type { EventBatchRows, NewEvent, PayloadJson } from '../record/events.ts'
 
 /** Undocumented methods of pg's connection. */
 interface CopyConnection extends Connection {
@@ -131,13 +131,17 @@ function writeRow(buffer: Buffer, from: number, environment: Buffer, event: NewE
   return writeValue(buffer, end, event.sessionId === null ? '' : null)
 }
 
-function writeValue(buffer: Buffer, at: number, value: string | number | null): number {
+function writeValue(buffer: Buffer, at: number, value: PayloadJson | number | null): number {
   if (value === null) return buffer.writeInt32BE(NULL_LENGTH, at)
   const from = at + LENGTH_BYTES
-  const bytes = typeof value === 'number' ? writeNumber(buffer, from, value) : buffer.write(value, from)
+  const bytes = typeof value === 'object' ? value.length : writeScalar(buffer, from, value)
+  if (typeof value === 'object') buffer.set(value, from)
   buffer.writeInt32BE(bytes, at)
   return from + bytes
 }
+
+const writeScalar = (buffer: Buffer, at: number, value: string | number): number =>
+  typeof value === 'number' ? writeNumber(buffer, at, value) : buffer.write(value, at)
 
 /** The database refuses a non-integer sent as text. That fails one event, not the batch. */
 function writeNumber(buffer: Buffer, at: number, value: number): number {
@@ -150,11 +154,13 @@ function roomFor(event: NewEvent): number {
   const fixed = SEQ_AT + INT4_BYTES + 2 * (LENGTH_BYTES + INT8_BYTES) + LENGTH_BYTES + INT4_BYTES + LENGTH_BYTES
   let bytes = fixed + textRoom(event.eventId)
   for (const value of rowValues(event))
-    bytes += LENGTH_BYTES + (typeof value === 'string' ? textRoom(value) : INT8_BYTES + SHORT_CHARS)
+    bytes += LENGTH_BYTES + (value === null || typeof value === 'number' ? NUMBER_ROOM : textRoom(value))
   return bytes
 }
 
-const textRoom = (text: string): number =>
-  text.length < SHORT_CHARS ? text.length * MAX_UTF8_BYTES : Buffer.byteLength(text)
+const NUMBER_ROOM = INT8_BYTES + SHORT_CHARS
+
+const textRoom = (text: PayloadJson): number =>
+  typeof text === 'string' && text.length < SHORT_CHARS ? text.length * MAX_UTF8_BYTES : Buffer.byteLength(text)
 
 const uuidBytes = (uuid: string): Buffer => Buffer.from(uuid.replaceAll('-', ''), 'hex')

@@ -15,6 +15,17 @@ import type { Holder } from '../engine/turns-by-workspace.ts'
 /** As JSON: anything may stand in it. */
 export type Payload = Readonly<Record<string, unknown>>
 
+/** A JSON object, as text or as its bytes in a request: no text is made of them before somebody reads it. */
+export type PayloadJson = string | Uint8Array
+
+const bufferOf = ({ buffer, byteOffset, byteLength }: Uint8Array) => Buffer.from(buffer, byteOffset, byteLength)
+
+export const payloadText = (payload: PayloadJson): string =>
+  typeof payload === 'string' ? payload : bufferOf(payload).toString()
+
+export const payloadIncludes = (payload: PayloadJson, text: string): boolean =>
+  typeof payload === 'string' ? payload.includes(text) : bufferOf(payload).includes(text)
+
 interface SentEvent {
   eventId: string
   clientId: string
@@ -31,7 +42,7 @@ interface SentEvent {
 
 export interface NewEvent extends SentEvent, Numbering {
   runId: string
-  payload: string
+  payload: PayloadJson
   outcome: RunOutcome | null
   usage: NewUsage | null
   latencyMs: number | null
@@ -71,6 +82,8 @@ export interface EventBatchRows {
   environmentId: string
   receivedAt: number
   events: NewEvent[]
+  /** In which payloads lie. The store takes it: it must be all of its buffer, and nobody else may read it. */
+  body?: Uint8Array | null | undefined
   rejections: RejectionRow[]
   importing?: ImportedRun | undefined
   /** Whose turn it takes; by default, its environment's. */

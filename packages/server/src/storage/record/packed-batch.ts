@@ -1,10 +1,11 @@
 /**
  * One text and one array of numbers: cloning a hundred objects costs the thread of HTTP more than judging them. A text
- * that equals the one of the event before is not sent again, and is one string for the writer too.
+ * that equals the one of the event before is not sent again, and is one string for the writer too. Payloads stay in the
+ * body of their request, which moves to the writer.
  */
 import { PROBLEM_KINDS } from '@tacho/contract/engine/words.ts'
 import type { ApprovalNote } from '../approvals/approvals.ts'
-import type { EventBatchRows, NewEvent } from './events.ts'
+import { payloadText, type EventBatchRows, type NewEvent, type PayloadJson } from './events.ts'
 import type { EventFailure } from './failure.ts'
 import type { NewScore } from '../runs/scores.ts'
 import { TOKEN_PARTS, type CallTokens } from '../runs/usage.ts'
@@ -13,28 +14,37 @@ export interface PackedEvents<Text extends string | Uint8Array = Uint8Array> {
   bytes: number
   events: number
   text: Text
+  /** Of the request: some payloads lie in it. */
+  body: Uint8Array | null
   /** For each event: lengths of its texts, flags, time and usage. */
   numbers: Float64Array
 }
 
-export type PackedBatch = Omit<EventBatchRows, 'events'> & PackedEvents<string | Uint8Array>
+export type PackedBatch = Omit<EventBatchRows, 'events' | 'body'> & PackedEvents<string | Uint8Array>
 
 export const isPacked = (batch: EventBatchRows | PackedBatch): batch is PackedBatch => typeof batch.events === 'number'
 
 /** In buffers, which can be moved between threads. The texts must be well-formed Unicode. */
 export function packEvents(events: NewEvent[]): PackedEvents {
   const rows = { environmentId: '', receivedAt: 0, events, rejections: [] }
-  const { bytes, text, numbers } = packBatch(rows, batchBytes(rows))
-  return { bytes, events: events.length, text: new TextEncoder().encode(text), numbers }
+  const { bytes, text, body, numbers } = packBatch(rows, batchBytes(rows))
+  return { bytes, events: events.length, text: new TextEncoder().encode(text), body, numbers }
 }
+
+/** They are moved between threads, not copied. */
+export const packedBuffers = ({ text, body, numbers }: PackedEvents<string | Uint8Array>): ArrayBuffer[] =>
+  [text, body, numbers].flatMap((moved) => (typeof moved === 'object' && moved ? [moved.buffer as ArrayBuffer] : []))
 
 const UNCOSTED = ['context', ...TOKEN_PARTS] as const
 const NO_TOKENS = Object.fromEntries(UNCOSTED.map((tokenPart) => [tokenPart, 0])) as unknown as CallTokens
 
-const [NULL, AS_BEFORE] = [-1, -2]
-const NUMBERS_PER_EVENT = 48
+const [NULL, AS_BEFORE, IN_BODY] = [-1, -2, -3]
+const NUMBERS_PER_EVENT = 50
 
-export function packBatch({ events, ...batch }: EventBatchRows, bytes: number): PackedBatch & PackedEvents<string> {
+export function packBatch(
+  { events, body = null, ...batch }: EventBatchRows,
+  bytes: number,
+): PackedBatch & PackedEvents<string> {
   const numbers = new Float64Array(events.length * NUMBERS_PER_EVENT)
   let text = ''
   let at = 0
@@ -45,6 +55,12 @@ export function packBatch({ events, ...batch }: EventBatchRows, bytes: number): 
       numbers[at++] = value.length
       text += value
     }
+  }
+  const addPayload = (payload: PayloadJson): void => {
+    if (typeof payload === 'string' || payload.buffer !== body?.buffer) return add(payloadText(payload), null)
+    numbers[at++] = IN_BODY
+    numbers[at++] = payload.byteOffset - body.byteOffset
+    numbers[at++] = payload.byteLength
   }
   let before: NewEvent | null = null
   for (const event of events) {
@@ -57,7 +73,7 @@ export function packBatch({ events, ...batch }: EventBatchRows, bytes: number): 
     add(event.agentName, before?.agentName)
     add(event.eventType, before?.eventType)
     add(event.label, before?.label)
-    add(event.payload, null)
+    addPayload(event.payload)
     add(event.spanId, before?.spanId)
     add(event.parentSpanId, before?.parentSpanId)
     add(event.schemaVersion, before?.schemaVersion)
@@ -89,10 +105,10 @@ export function packBatch({ events, ...batch }: EventBatchRows, bytes: number): 
     else for (const tokenPart of UNCOSTED) numbers[at++] = uncosted[tokenPart]
     before = event
   }
-  return { ...batch, bytes, events: events.length, text, numbers }
+  return { ...batch, bytes, events: events.length, text, body, numbers }
 }
 
-export function unpackBatch({ events, text: packed, numbers, bytes: _, ...batch }: PackedBatch): EventBatchRows {
+export function unpackBatch({ events, text: packed, body, numbers, bytes: _, ...batch }: PackedBatch): EventBatchRows {
   const text = typeof packed === 'string' ? packed : new TextDecoder('utf-8', { ignoreBOM: true }).decode(packed)
   let [at, end] = [0, 0]
   const next = (): number => numbers[at++] ?? Number.NaN
@@ -103,6 +119,13 @@ export function unpackBatch({ events, text: packed, numbers, bytes: _, ...batch 
     return text.slice(end, (end += length))
   }
   const always = (last?: string): string => maybe(last) ?? ''
+  const bodyBytes = body && Buffer.from(body.buffer, body.byteOffset, body.byteLength)
+  const payload = (): PayloadJson => {
+    if (numbers[at] !== IN_BODY) return always()
+    at++
+    const from = next()
+    return bodyBytes?.subarray(from, from + next()) ?? ''
+  }
   let before: NewEvent | null = null
   const unpacked: NewEvent[] = []
   for (let count = 0; count < events; count++) {
@@ -116,7 +139,7 @@ export function unpackBatch({ events, text: packed, numbers, bytes: _, ...batch 
       agentName: always(before?.agentName),
       eventType: always(before?.eventType),
       label: always(before?.label),
-      payload: always(),
+      payload: payload(),
       spanId: maybe(before?.spanId),
       parentSpanId: maybe(before?.parentSpanId),
       schemaVersion: maybe(before?.schemaVersion),

@@ -48,7 +48,7 @@ export function rowWriter(db: Database) {
   const columns = ['environment_id', 'run', 'envelope', 'event_id', 'received_at', 'own_session', 'payload_sum']
   columns.push(...ROW_COLUMNS)
   const insertEvent = db.prepare(
-    `INSERT INTO events (${columns.join(', ')}) VALUES (${columns.map(() => '?').join(', ')})
+    `INSERT INTO events (${columns.join(', ')}) VALUES (${columns.map((column) => (column === 'payload' ? 'CAST(? AS TEXT)' : '?')).join(', ')})
       ON CONFLICT (environment_id, run, event_id) DO NOTHING`,
   )
   const environments = environmentNumbers(db)

@@ -3,7 +3,7 @@
  * turns, so that none waits for all that another has sent.
  */
 import type { EventBatchRows, EventVerdict } from '../record/events.ts'
-import { batchBytes, isPacked, packBatch, type PackedBatch } from '../record/packed-batch.ts'
+import { batchBytes, packedBuffers, isPacked, packBatch, type PackedBatch } from '../record/packed-batch.ts'
 import { StorageError, type WriteRefusal } from '../engine/store.ts'
 import { TurnsByWorkspace, type Holder } from '../engine/turns-by-workspace.ts'
 import type { Disk } from './files.ts'
@@ -66,7 +66,8 @@ export function eventQueue(
   async function write(batch: EventBatchRows | PackedBatch, bytes: number): Promise<EventVerdict[]> {
     await turn(batch.holder ?? { workspace: batch.environmentId, credential: '' }, bytes)
     try {
-      return (await writer.call('appendEvents', [isPacked(batch) ? batch : packBatch(batch, bytes)])) as EventVerdict[]
+      const packed = isPacked(batch) ? batch : packBatch(batch, bytes)
+      return (await writer.call('appendEvents', [packed], packedBuffers(packed))) as EventVerdict[]
     } finally {
       inWriter -= bytes
       sendNext()

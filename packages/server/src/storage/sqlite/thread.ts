@@ -18,7 +18,8 @@ import type { ActName } from '../sql/acts.ts'
 import type { DamagedPayload, DamagedRow } from '../sql/engine/sql.ts'
 
 export interface Thread {
-  call(act: Call['act'], args: unknown[]): Promise<unknown>
+  /** `moved` are no longer readable here. */
+  call(act: Call['act'], args: unknown[], moved?: ArrayBuffer[]): Promise<unknown>
   alive(): boolean
   pending(): number
   close(): Promise<void>
@@ -72,9 +73,9 @@ export async function startThread(options: ThreadOptions): Promise<Thread> {
     if (started && !closing) onDeath({ error: ended, outOfMemory: isOutOfMemory(cause) })
   }
 
-  async function call(act: Call['act'], args: unknown[]): Promise<unknown> {
+  async function call(act: Call['act'], args: unknown[], moved: ArrayBuffer[] = []): Promise<unknown> {
     if (ended !== null) throw ended
-    return calls.start((id) => worker.postMessage({ id, act, args } satisfies Call))
+    return calls.start((id) => worker.postMessage({ id, act, args } satisfies Call, moved))
   }
 
   async function close() {
@@ -112,9 +113,9 @@ export async function startReplacedThread(start: StartThread, onTrouble: (error:
   }
 
   return {
-    async call(act, args) {
+    async call(act, args, moved) {
       if (serving === null) throw new StorageError('storage_unavailable', 'A storage thread is restarting')
-      return serving.call(act, args)
+      return serving.call(act, args, moved)
     },
     alive: () => serving?.alive() ?? false,
     pending: () => serving?.pending() ?? 0,

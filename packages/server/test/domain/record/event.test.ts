@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { LIMITS } from '@tacho/contract/engine/limits.ts'
+import { payloadText, type NewEvent } from '../../../src/storage/record/events.ts'
 import { batchResult, validateBatch, type ValidatedBatch } from '../../../src/domain/record/event.ts'
 
 const NOW = 1_800_000_000_000
@@ -19,17 +20,18 @@ function judged(...items: unknown[]): ValidatedBatch {
 }
 
 function judgedText(text: string): ValidatedBatch {
-  const judgement = validateBatch(text, { workspaceId: 'w1', now: NOW })
+  const judgement = validateBatch(Buffer.from(text), { workspaceId: 'w1', now: NOW })
   assert.ok(judgement.ok)
   return judgement.batch
 }
 
+const payloadOf = (event?: NewEvent) => event && payloadText(event.payload)
 const codeOf = (change: object) => judged({ ...good, ...change }).rejections[0]?.code
 const emoji = (count: number) => '😀'.repeat(count)
 
 test('the envelope is a JSON array of 1 to 100 items', () => {
   const refused = (text: string) => {
-    const judgement = validateBatch(text, { workspaceId: 'w1', now: NOW })
+    const judgement = validateBatch(Buffer.from(text), { workspaceId: 'w1', now: NOW })
     return judgement.ok ? null : judgement.code
   }
   assert.equal(refused('{'), 'invalid_json')
@@ -109,7 +111,22 @@ test('texts with NUL or lone surrogates are rejected, in payloads they are kept'
   const [event] = judgedText(
     `[${JSON.stringify({ ...good, payload: 1 }).replace('"payload":1', `"payload":${payload}`)}]`,
   ).events
-  assert.equal(event?.payload, payload)
+  assert.equal(payloadOf(event), payload)
+})
+
+test('a payload is the bytes that were sent, whatever characters stand around it', () => {
+  const around = ['a', 'ä', '€', '😀', String.raw`\u0041`]
+  const texts = around.map((text, index) => `{ "${text}" : [${index}, 1.0, "${text}"] }`)
+  const items = texts.map((payload, index) =>
+    JSON.stringify({ ...good, eventId: `e${index}`, label: around[index], payload: 0 }).replace(
+      '"payload":0',
+      `"${around[index]}":"${around[index]}", "p\\u0061yload" : ${payload} `,
+    ),
+  )
+  for (const chosen of [items, items.slice(0, 1)]) {
+    const { events } = judgedText(`[${chosen.join(' , ')}]`)
+    assert.deepEqual(events.map(payloadOf), texts.slice(0, chosen.length))
+  }
 })
 
 test('a payload is an object of at most 256 KiB of UTF-8 as sent', () => {

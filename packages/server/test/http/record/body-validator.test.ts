@@ -16,7 +16,10 @@ test('a body is judged the same on a thread as inline', async () => {
     createBodyValidator({ directBytes: { batch: body.length - 1, telemetry: 0 } }),
   ]
   try {
-    assert.deepEqual(await threaded.validateBatch(body, context), await direct.validateBatch(body, context))
+    assert.deepEqual(
+      await threaded.validateBatch(body, context),
+      structuredClone(await direct.validateBatch(body, context)),
+    )
     const answers = await Promise.all(Array.from({ length: 50 }, async () => threaded.validateBatch(body, context)))
     assert.ok(answers.every((judgement) => judgement.ok && judgement.batch.events.length === 1))
     const format = { signal: 'traces', encoding: 'json' } as const

@@ -2,8 +2,8 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import fc from 'fast-check'
 import { anyCharacter } from '../../../../contract/test/any-character.ts'
-import type { EventBatchRows, NewEvent } from '../../../src/storage/record/events.ts'
-import { packBatch, unpackBatch } from '../../../src/storage/record/packed-batch.ts'
+import { payloadText, type EventBatchRows, type NewEvent } from '../../../src/storage/record/events.ts'
+import { packedBuffers, packBatch, unpackBatch } from '../../../src/storage/record/packed-batch.ts'
 import { partsOf } from '../../../src/storage/runs/usage.ts'
 
 /** Few values, so that neighbours are often equal, in every width a string may have. */
@@ -111,6 +111,22 @@ const event: fc.Arbitrary<NewEvent> = fc
       approval: approval && { ...approval, policyVersions: approval.policyVersions && { ...approval.policyVersions } },
     }
   })
+
+test('payloads that lie in the body of the request move with it, in any order, beside texts', () => {
+  const body = new TextEncoder().encode('[{"a":"ä😀"},{"b":1}] {}')
+  const payloads = [body.subarray(16, 23), 'a text', body.subarray(1, 15), Buffer.from('{"of":"another buffer"}')]
+  const [sample] = fc.sample(event, 1)
+  const events = payloads.map((payload, index) => ({ ...sample!, eventId: `event ${index}`, payload }))
+  const batch: EventBatchRows = { environmentId: 'e', receivedAt: 0, events, body, rejections: [] }
+  const packed = packBatch(batch, 0)
+  const transfer = packedBuffers(packed)
+  const unpacked = unpackBatch(structuredClone(packed, { transfer }))
+  assert.deepEqual(
+    unpacked.events.map(({ payload }) => payloadText(payload)),
+    ['{"b":1}', 'a text', '{"a":"ä😀"}', '{"of":"another buffer"}'],
+  )
+  assert.equal(body.length, 0, 'moved, not copied')
+})
 
 test('a batch reaches the writer unchanged', () => {
   fc.assert(

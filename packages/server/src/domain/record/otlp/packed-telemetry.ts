@@ -4,7 +4,7 @@
  */
 import { LIMITS } from '@tacho/contract/engine/limits.ts'
 import type { NewEvent, RejectionRow } from '../../../storage/record/events.ts'
-import { packEvents, type PackedEvents } from '../../../storage/record/packed-batch.ts'
+import { packedBuffers, packEvents, type PackedEvents } from '../../../storage/record/packed-batch.ts'
 import type { ValidatedBatch } from '../event.ts'
 import type { ValidatedTelemetry } from './telemetry-validation.ts'
 
@@ -18,12 +18,12 @@ export interface TelemetryPart {
 export type ToldEvent = Pick<NewEvent, 'eventId' | 'time' | 'label'>
 
 export interface PackedTelemetry extends Omit<ValidatedTelemetry, 'batch'> {
-  batch: Omit<ValidatedBatch, 'events' | 'refused'> & { events: ToldEvent[] }
+  batch: Omit<ValidatedBatch, 'body' | 'events' | 'refused'> & { events: ToldEvent[] }
   parts: TelemetryPart[]
 }
 
 export function packTelemetry({
-  batch: { events, refused, ...batch },
+  batch: { events, refused, body: _, ...batch },
   ...validated
 }: ValidatedTelemetry): PackedTelemetry {
   const packedEvents = events.map(({ eventId, time, label }) => ({ eventId, time, label }))
@@ -47,8 +47,5 @@ function partsOf(events: readonly NewEvent[], refused: readonly RejectionRow[]):
   return parts
 }
 
-/** Their buffers are moved between threads, not copied. */
 export const buffersOf = ({ parts }: PackedTelemetry): ArrayBuffer[] =>
-  parts.flatMap(({ events }) =>
-    'numbers' in events ? [events.text, events.numbers].map(({ buffer }) => buffer as ArrayBuffer) : [],
-  )
+  parts.flatMap(({ events }) => ('numbers' in events ? packedBuffers(events) : []))

@@ -3,7 +3,7 @@
  * jobs/policies/derive-decisions.ts: one row for a run and transaction.
  */
 import { LRUCache } from 'lru-cache'
-import type { NewEvent } from '../../record/events.ts'
+import { payloadIncludes, type NewEvent } from '../../record/events.ts'
 import { isError } from '../../record/failure.ts'
 import { failureSubject, type TimeSpan } from '../../issues/issues.ts'
 import type { Sql } from '../engine/sql.ts'
@@ -23,7 +23,7 @@ interface FailedSpan extends TimeSpan {
 
 /** Decisions that name the policies that matched. */
 export function noteDecision(decided: FailedRuns, run: RunState, { eventType, payload, time }: NewEvent): void {
-  if (eventType !== 'POLICY_DECISION' || !payload.includes('"policyVersions"')) return
+  if (eventType !== 'POLICY_DECISION' || !payloadIncludes(payload, '"policyVersions"')) return
   const { from, to, failures } = decided.get(run) ?? { from: time, to: time, failures: 0 }
   decided.set(run, { from: Math.min(from, time), to: Math.max(to, time), failures: failures + 1 })
 }

@@ -13,6 +13,7 @@
  */
 import { brotliDecompressSync, crc32 } from 'node:zlib'
 import { StorageError } from '../../engine/store.ts'
+import { payloadText, type PayloadJson } from '../../record/events.ts'
 import type { Page } from '../../engine/page.ts'
 import { contains, type DamagedPayload, type NamedParams, type Sql } from '../engine/sql.ts'
 
@@ -34,7 +35,7 @@ export const PAYLOAD_BYTES = 'COALESCE(e.payload_bytes, octet_length(e.payload))
 /** The empty payload, `{}`, is neither packed nor removed. */
 export const SAYS_SOMETHING = `${PAYLOAD_BYTES} > 2`
 
-export const payloadSum = (payload: string): number => crc32(payload) | 0
+export const payloadSum = (payload: PayloadJson): number => crc32(payload) | 0
 
 /** Empty if the payload was removed. A payload is a JSON object, so a text never looks like a place. */
 const TEXT = `CASE WHEN e.block IS NULL THEN e.payload
@@ -66,7 +67,7 @@ export async function comparePacked(
   sql: Sql,
   environmentId: string,
   compared: readonly (Compared | null)[],
-  sought: readonly string[],
+  sought: readonly PayloadJson[],
 ): Promise<(boolean | null)[]> {
   const doubtful = compared.filter((one, index) => {
     return one?.isSame && one.payload !== null && one.payloadBytes === Buffer.byteLength(sought[index] ?? '')
@@ -74,7 +75,7 @@ export async function comparePacked(
   const read = new Set(await withPayloads(sql, environmentId, doubtful as Compared[]))
   return compared.map((one, index) => {
     if (one === null) return null
-    return one.isSame && (one.payload === null || (read.has(one) && one.payload === sought[index]))
+    return one.isSame && (one.payload === null || (read.has(one) && one.payload === payloadText(sought[index] ?? '')))
   })
 }
 

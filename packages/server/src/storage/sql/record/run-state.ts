@@ -9,7 +9,7 @@
 import { LIMITS } from '@tacho/contract/engine/limits.ts'
 import type { RunStatus } from '@tacho/contract/runs/run.ts'
 import { addArrived, hasGaps, type Recorder } from '../../record/completeness.ts'
-import { type NewEvent, type ImportedRun, keptSaid, type RunSaid } from '../../record/events.ts'
+import { type NewEvent, type ImportedRun, keptSaid, payloadText, type RunSaid } from '../../record/events.ts'
 import { uuidv7 } from '../../engine/uuid.ts'
 import { ownText } from './known-rows.ts'
 import { shortText, textKey } from '../engine/keys.ts'
@@ -217,7 +217,7 @@ function noteCall(run: RunState, { callKey, toolUse, payload }: NewEvent): void 
   if (callKey === null || toolUse === null) return
   run.recentCalls = addCall(run.recentCalls, callKey)
   if (!isLoop(run.recentCalls)) return
-  const tool = toolUse.tool || loopTool((JSON.parse(payload) as { toolName: string }).toolName)
+  const tool = toolUse.tool || loopTool((JSON.parse(payloadText(payload)) as { toolName: string }).toolName)
   if (tool !== '' && !tool.includes('\0') && growTraits(run, traitLine('loop', tool))) run.hasNewLoop = true
 }
 

@@ -1,5 +1,5 @@
 import type { ProblemKind } from '@tacho/contract/engine/words.ts'
-import { countedText, type NewEvent, readSaid, saidText } from '../../record/events.ts'
+import { countedText, type NewEvent, payloadText, readSaid, saidText } from '../../record/events.ts'
 import { columnOf } from '../../data/exports.ts'
 import { isError, failureText, readFailure } from '../../record/failure.ts'
 import { ENVELOPE, envelopeTexts } from './envelopes.ts'
@@ -22,6 +22,8 @@ export type SoughtEvent = Pick<PlacedEvent, 'run' | 'event'>
 const SENT = ['time', 'eventType', 'label', 'spanId', 'parentSpanId', 'payload'] as const
 export const EVENT_COLUMNS = SENT.map(columnOf)
 const sentValues = (event: NewEvent) => SENT.map((name) => event[name])
+const sentTexts = (event: NewEvent) =>
+  sentValues({ ...event, payload: payloadText(event.payload) }) as (string | number | null)[]
 
 export const ROW_COLUMNS = [...EVENT_COLUMNS, 'latency_us', 'problem', 'tokens', 'cost_nanos', 'counted']
 
@@ -49,11 +51,11 @@ export const COMPARED = [
 
 /** In the order of COMPARED. */
 export function comparedValues({ run, event }: SoughtEvent) {
-  return [...sentValues(event), ownSession(run, event), ...envelopeTexts(event)]
+  return [...sentTexts(event), ownSession(run, event), ...envelopeTexts(event)]
 }
 
 export function isSameEvent(one: NewEvent, other: NewEvent): boolean {
-  const content = (event: NewEvent) => [...sentValues(event), event.sessionId, ...envelopeTexts(event)]
+  const content = (event: NewEvent) => [...sentTexts(event), event.sessionId, ...envelopeTexts(event)]
   const values = content(other)
   return content(one).every((value, index) => value === values[index])
 }

@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict'
 import { advanceErasure } from '../../../../src/domain/data/erasure.ts'
 import type { ErasureRow, NewErasure } from '../../../../src/storage/data/erasures.ts'
-import type { NewEvent } from '../../../../src/storage/record/events.ts'
+import { payloadText, type NewEvent } from '../../../../src/storage/record/events.ts'
 import type { Storage } from '../../../../src/storage/storage.ts'
 import { event, HOUR, llmCall, newId, NOON } from '../sample.ts'
 
@@ -68,7 +68,7 @@ export const call = (given: Partial<NewEvent>, tokens = 7) => {
 }
 
 export const toolCall = (given: Partial<NewEvent>) => {
-  const sent = { toolName: 'pay', latency: 20, error: 'refused', ...JSON.parse(given.payload ?? '{}') }
+  const sent = { toolName: 'pay', latency: 20, error: 'refused', ...JSON.parse(payloadText(given.payload ?? '{}')) }
   const toolUse = { tool: 'pay', problem: 'error' as const }
   return event({ eventType: 'TOOL_CALL', toolUse, latencyMs: 20, ...given, payload: JSON.stringify(sent) })
 }

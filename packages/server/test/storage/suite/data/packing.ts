@@ -143,7 +143,7 @@ export function packingSuite(open: OpenStorage) {
       await append(storage(), env, ...sent)
       await packRun(storage(), env)
       const [one, two, three] = sent as [NewEvent, NewEvent, NewEvent]
-      const otherText = { ...two, payload: two.payload.replace('"n":1', '"n":7') }
+      const otherText = { ...two, payload: String(two.payload).replace('"n":1', '"n":7') }
       const others = [otherText, { ...three, payload: '{}' }, { ...three, label: 'Another' }]
       assert.deepEqual(await append(storage(), env, one, ...others), Array(4).fill('duplicate'))
       assert.equal((await runOf(storage(), env)).differingRetries, 3)

@@ -226,10 +226,13 @@ export function searchSuite(open: OpenStorage) {
       const queries = fc
         .array(item, { minLength: 1, maxLength: 3 })
         .filter((items) => items.some((one) => !one.startsWith('-')))
-      const all: NewEvent[] = []
+      const all: (NewEvent & { payload: string })[] = []
       await fc.assert(
         fc.asyncProperty(events, fc.array(queries, { minLength: 8, maxLength: 8 }), async (given, asked) => {
-          const added = given.map((one) => event({ ...one, payload: JSON.stringify(one.payload) }))
+          const added = given.map((one) => {
+            const payload = JSON.stringify(one.payload)
+            return { ...event({ ...one, payload }), payload }
+          })
           all.push(...added)
           await append(storage(), env, ...added)
           await indexAll(storage(), env)
