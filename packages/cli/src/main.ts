@@ -279,7 +279,7 @@ export async function createProgram(args: readonly string[]): Promise<Command> {
   return program
 }
 
-/** Words of the command line stand in it as they were given. The hint of a similar word is a line of its own. */
+/** Shows words of the command line as they were given. The hint of a similar word is a separate line. */
 function saidError(text: string): string {
   const [, error = '', hint = ''] = /^(?:error: )?(.*?)(\n\(Did you mean [^\n]*\?\))?\n*$/s.exec(text) ?? []
   return `tacho: ${printable(error)}${hint}\n`
@@ -331,7 +331,7 @@ async function run(args: readonly string[]): Promise<number> {
     }
     const [code, sentence] =
       error instanceof Stop ? [error.exitCode, error.message] : [1, `Unexpected error: ${String(error)}`]
-    // Names and texts of clients may stand in it.
+    // May contain names and texts of clients.
     process.stderr.write(`tacho: ${sentence.split('\n').map(printable).join('\n')}\n`)
     return code
   }

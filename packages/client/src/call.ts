@@ -97,7 +97,7 @@ export interface Failure {
   /**
    * no_answer: the connection failed; timeout, aborted: the call was cancelled; too_large: the reply has more bytes
    * than the client accepts; not_tacho: something else answered; no_address: a path parameter is empty, `.` or `..`,
-   * which no address can hold.
+   * which an address cannot contain.
    */
   readonly reason: 'no_answer' | 'timeout' | 'aborted' | 'too_large' | 'not_tacho' | 'no_address'
   readonly code: null

@@ -44,7 +44,7 @@ export function approvalLine(approval: OperatorApproval & Partial<ApprovalCard>,
   return `${spokenTime(createdAt)}  ${toned(toneOf(status), status.padEnd(9))}  ${id}  ${about}${why}`
 }
 
-/** Its caller has left: nothing runs, whatever a person decides. */
+/** The caller has left: nothing runs, whatever a person decides. */
 export const WITHDRAWN = 'WITHDRAWN'
 
 /** A withdrawn request is no longer one that waits. */

@@ -45,7 +45,7 @@ export type Act =
       approval: OperatorApproval
       isGroup: boolean
       confirmMismatch: boolean
-      /** The event of the input on the screen; null: it says that none is recorded; undefined: it is not read yet. */
+      /** The event of the input on the screen; null: the screen shows that none is recorded; undefined: it is not read yet. */
       seenInput: string | null | undefined
     }
 
@@ -113,7 +113,7 @@ export function atTime(screen: Screen, now: number): Screen {
   return selecting({ ...screen, pending, notice }, screen, now)
 }
 
-/** Keeps the selection, or moves it to what stands in its place. */
+/** Keeps the selection, or moves it to the row in its place. */
 function selecting(screen: Screen, before: Screen, now: number): Screen {
   if (screen.selected !== null && screen.pending.has(screen.selected)) return screen
   const place = waiting(before).findIndex(({ id }) => id === before.selected)

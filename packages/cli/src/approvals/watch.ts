@@ -14,7 +14,7 @@ const FIRST_PAUSE_MS = 1_000
 const LONGEST_PAUSE_MS = 10_000
 const REMEMBERED = 10_000
 
-/** An operator erased the approval: nothing of it may be shown any longer. */
+/** An operator erased the approval: nothing of it may be shown any more. */
 interface ErasedApproval {
   id: string
   status: 'ERASED'

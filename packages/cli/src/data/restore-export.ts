@@ -83,7 +83,10 @@ function sizeOf(file: string): number {
   }
 }
 
-/** Requests of lines that a mark or the end has checked, each after the first line, and each event after the line of its run. */
+/**
+ * Makes requests of lines that a mark or the end has checked. Each begins with the first line, and each event follows
+ * the line of its run.
+ */
 async function* requestsOf(lines: AsyncIterable<ExportLine>): AsyncGenerator<ExportLine[]> {
   let unchecked: ExportLine[] = []
   let uncheckedChars = 0

@@ -9,7 +9,7 @@ import { printable } from './output.ts'
 export type Input<Name extends keyof Answers> = CallInput<OperatorRoutes[Name]>
 export type Reply<Name extends keyof Answers> = Value<OperatorRoutes[Name]>
 
-/** Used where a command names none: an id, or `workspace/environment`. */
+/** Used if a command names none: an id, or `workspace/environment`. */
 interface Defaults {
   environment?: string | undefined
   workspace?: string | undefined

@@ -22,7 +22,7 @@ interface Least {
   other: number
 }
 
-/** Cells that columns keep, from wide to narrow: a sentence needs more than an id or a name to say something. */
+/** Least widths, from wide to narrow: a sentence needs more room than an id or a name. */
 const GOOD: Least = { sentence: 42, other: 14 }
 const STEPS: readonly Least[] = [GOOD, { sentence: 33, other: 11 }, { sentence: 16, other: 8 }]
 
@@ -100,7 +100,7 @@ function columnsWithRoom(columns: readonly Column[], natural: readonly number[],
   return places
 }
 
-/** Narrows the widest column again and again, a sentence only where the others have no more to give. */
+/** Narrows the widest column repeatedly, a sentence only after the others are at their least. */
 function fittingWidths(
   columns: readonly Column[],
   natural: readonly number[],

@@ -9,7 +9,7 @@ export function widthOf(text: string): number {
   return stringWidth(text)
 }
 
-/** The text in at most `size` cells, cut in the middle: beginnings and ends of ids and names tell them apart. */
+/** The text in at most `size` cells, cut in the middle: ids and names differ at their beginnings and ends. */
 export function cutMiddle(text: string, size: number): string {
   if (widthOf(text) <= size) return text
   const letters = graphemesOf(text)

@@ -74,7 +74,7 @@ function head(issue: Issue): string[] {
   ]
 }
 
-/** The error of the latest occurrence whose event is recorded; nothing if it tells none. */
+/** The error of the latest occurrence whose event is recorded; nothing if that has no error. */
 async function lastError(client: OperatorClient, environmentId: string, records: readonly IssueRecord[]) {
   const { runId, eventId } = records.find(({ internalEventId }) => internalEventId !== null) ?? {}
   if (!runId || !eventId) return []

@@ -83,7 +83,7 @@ export function assertCondition(name: string, source: string): void {
 /** Shows where a condition is invalid. Pure. */
 
 /**
- * `name:2:6: what is wrong`, the source line, and a caret below the position. Tabs become one space, to keep the caret
+ * `name:2:6: <the fault>`, the source line, and a caret below the position. Tabs become one space, to keep the caret
  * aligned.
  */
 export function faultLines(name: string, source: string, { message, position }: Fault): string[] {

@@ -1,4 +1,7 @@
-/** `tacho policies propose`: the condition that asks least and keeps every rejection, from what people decided. */
+/**
+ * `tacho policies propose`: the condition that asks least often and still covers every rejection, computed from
+ * people's decisions.
+ */
 import { percent } from '@tacho/contract/engine/format.ts'
 import type { Proposal } from '@tacho/contract/approvals/proposal.ts'
 import { connect, type EnvironmentOptions } from '../engine/options.ts'

@@ -185,7 +185,7 @@ async function listHooks() {
       if (id === 2) return result?.data?.flatMap(({ hooks = [] }) => hooks) ?? null
     }
   } catch {
-    // An answer that is no JSON.
+    // The answer is not JSON.
   } finally {
     child.kill()
   }

@@ -114,7 +114,7 @@ function modeFor({ prompt, stubs, readOnly }: ReplayOptions): ReplayMode {
   return prompt !== undefined || stubs !== undefined || readOnly !== undefined ? 'tools' : 'strict'
 }
 
-/** A difference is no error here: the process that asked says it in the words of its test runner. */
+/** A difference is not an error here: the process that asked reports it in the form of its test runner. */
 async function serve(tape: Tape, answers: Parameters<typeof serveReplay>[1], { record: isKept, url }: ReplayOptions) {
   const result = await serveReplay(tape, answers)
   if (!result) return

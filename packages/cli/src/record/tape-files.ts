@@ -126,13 +126,13 @@ export async function noteTape(
   try {
     await client.commentIssue({ params, body: { text: tapeComment(runId, checksum) } })
   } catch (error) {
-    // Writing the tape needs no more than to read.
+    // Writing the tape must not need more rights than reading.
     if (!(error instanceof Refused)) throw error
     process.stderr.write(`tacho: The issue does not know the tape: ${error.message}\n`)
   }
 }
 
-/** A run id may hold anything. @param checksum where tapes of runs with like names stand together. */
+/** A run id may contain anything. @param checksum for runs with similar names in one folder. */
 export function tapeName(runId: string, checksum = ''): string {
   const plain = runId.replace(/[^\w.-]+/g, '-').replace(/^[.-]+/, '')
   return `${plain.slice(0, 100) || 'run'}${checksum === '' ? '' : `-${checksum.slice(0, 8)}`}.jsonl`

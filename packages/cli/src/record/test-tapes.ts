@@ -70,7 +70,7 @@ Examples:
 
 async function testTapes(place: string | undefined, afterPlace: string[], options: TestOptions): Promise<void> {
   const { dataset } = options
-  // With a dataset, the first word is that of the command.
+  // With a dataset, the first word belongs to the command.
   const words = dataset === undefined || place === undefined ? afterPlace : [place, ...afterPlace]
   if (words.length === 0) throw wrongUsage('Give a command after --.')
   const checksums = new Map<string, string>()

@@ -47,8 +47,8 @@ const OTHER_WORDS = new Map([
 ])
 
 /**
- * The filters of one text, such as `status=FAILED tool=refund since=7d`: the flags of the list of runs, or the names of its
- * query. A value with spaces stands in quotes.
+ * The filters in one text, such as `status=FAILED tool=refund since=7d`: flags of the list of runs, or names of its
+ * query. A value with spaces is in quotes.
  */
 export function runFiltersIn(text: string, now: number): { query: Omit<RunFilterValues, 'agent'>; agent?: string } {
   const flags = withRunFilters(new Command('runs').exitOverride().configureOutput({ writeErr: () => undefined }))

@@ -135,7 +135,7 @@ async function list(options: ListOptions): Promise<void> {
   const { client, environmentId } = await connected(options)
   const limit = mostOf(options)
   const view = options.view === undefined ? {} : queryOfView(await findView(client, environmentId, options.view), now)
-  // A given agent, under either name, replaces the agent of the view.
+  // An agent given on the command line, under either name, replaces the agent of the view.
   const { agent: viewAgent, agentId, ...query } = { ...view, ...runFilters }
   const agent = options.agent ?? agentId ?? viewAgent
   const { listRuns } = await import('./list.ts')

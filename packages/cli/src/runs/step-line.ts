@@ -1,4 +1,4 @@
-/** One step of a run on one line: what it said or called, how long it took, what it cost. Pure, except for colours. */
+/** One step of a run on one line: its words or its call, its duration and its cost. Pure, except for colours. */
 import { askedCalls, callOutcome, reasonText, unusualEnd } from '@tacho/contract/runs/call-life.ts'
 import type { EventRow } from '@tacho/contract/record/event.ts'
 import { causeLines, failureLine, failureOf, whyCancelled, type Failure } from '@tacho/contract/issues/failure.ts'
@@ -26,7 +26,7 @@ export interface Timeline {
   hasCost: boolean
   /** The starts of tools that never ended. */
   neverEnded: Pick<ReadonlySet<string>, 'has'>
-  /** The lines below the step say what was said, written and put out. */
+  /** The lines below the step show texts and outputs. */
   isStory?: boolean
 }
 
@@ -178,7 +178,7 @@ function toolText(label: string, payload: Json, isBelow: boolean): string {
   return output === '' ? call : `${call} → ${output}`
 }
 
-/** A command stands below its step, where there is room; of an edit, its file stands here. */
+/** If there is room, a command is below its step; for an edit, the file is shown here. */
 function editInShort(payload: Json): string {
   return toldCall(payload)?.is === 'edit' ? callInShort(payload, BRIEF_CHARS, pathEnd) : ''
 }

@@ -14,7 +14,7 @@ const LINE_CHARS = 400
 const INDENT = '      '
 const TAB = '    '
 
-/** @param approvals those of the run, by id. */
+/** @param approvals the run's approvals, by id. */
 export function storyLines(
   eventType: string,
   payload: unknown,

@@ -1,4 +1,4 @@
-/** Whether somebody waits for the answer, and whether this very call ran before. */
+/** Whether the caller still waits for the answer, and whether this very call ran before. */
 import { ranBeforeText, waitingText } from '@tacho/contract/approvals/approval-text.ts'
 import type { ApprovalCard } from '@tacho/contract/approvals/operator-approval.ts'
 import { getRouteApi, Link } from '@tanstack/react-router'

@@ -77,7 +77,7 @@ export function Decide({ environmentId, approval }: { environmentId: string; app
 
 interface EndedProps {
   text: string
-  /** What was written for a decision that nobody needs any more. */
+  /** The reason that was written for a decision that is no longer needed. */
   reason: string
   onDone: () => void
 }
@@ -107,7 +107,7 @@ function EndedMeanwhile({ text, reason, onDone }: EndedProps) {
   )
 }
 
-/** What is known while there is no answer. */
+/** Shown while there is no answer. */
 function OnTheWay({ sent: { phase, decision } }: { sent: SentDecision }) {
   const verb = decision === 'APPROVED' ? 'approval' : 'rejection'
   const text =
@@ -146,7 +146,7 @@ interface FormProps {
   approval: ApprovalDetail
   /** The latest decision on the request. */
   sent: SentDecision | null
-  /** Kept over a reload, a sign-in and another page. */
+  /** Survives a reload, a sign-in and another page. */
   reason: string
   onReason: (text: string) => void
   deciders: ApprovalDetail['deciders']

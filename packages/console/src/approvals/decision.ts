@@ -200,7 +200,7 @@ function pauseOrOnline(ms: number): Promise<void> {
   })
 }
 
-/** A service that hung may store a lost decision after it was asked: then the request says so. */
+/** A service that hung may store a lost decision after it was asked: then the request shows it. */
 export function currentVerdict(sent: SentDecision, approval: Decided, me: Me): Verdict | null {
   const { verdict, wasLost, decision } = sent
   if (!verdict || !wasLost || verdict.counted || approval.status === 'PENDING') return verdict

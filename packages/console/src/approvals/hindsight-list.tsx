@@ -26,7 +26,7 @@ const OUTCOMES = Object.keys(STATE_OF) as Hindsight[]
 
 type List = ReturnType<typeof useHindsight>
 
-/** The outcomes are counted over the requests that were read: only their runs tell them. */
+/** The outcomes are counted over the requests that were read, because only their runs have them. */
 export function HindsightFilters(props: {
   id: string
   list: List

@@ -4,7 +4,7 @@ import { isRecordedNumber, parseRecorded } from '@tacho/contract/record/json-tex
 
 /** What several inputs of one tool share, and in what they differ. Pure. */
 
-/** A value of an input: where it stands, such as `customer.id`, and its JSON. */
+/** A value of an input: its place, such as `customer.id`, and its JSON. */
 export interface InputPart {
   name: string
   text: string
@@ -48,7 +48,7 @@ function collect(value: unknown, name: string, depth: number, parts: Map<string,
   if (members.length === 0 || parts.size >= PARTS) {
     const known = parts.get(name)
     const text = JSON.stringify(value)
-    // A member with a dot in its name may stand for the same place.
+    // A member with a dot in its name may have the same place.
     parts.set(name, known === undefined ? text : `${known}, ${text}`)
   } else for (const [key, member] of members) collect(member, name === '' ? key : `${name}.${key}`, depth + 1, parts)
 }

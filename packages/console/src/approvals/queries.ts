@@ -35,7 +35,7 @@ export const pendingQuery = (environmentId: string) =>
 const mayGetInput = ({ inputInShort, runId, createdAt }: ApprovalCard): boolean =>
   inputInShort === null && runId !== null && Date.now() - Date.parse(createdAt) < FALLBACK_MS
 
-/** A cursor holds for the times it was made with. */
+/** A cursor is valid only for the times it was made with. */
 interface Place {
   times: { from?: string; to?: string }
   cursor: string
@@ -143,7 +143,7 @@ export function useEarlier(
   })
 }
 
-/** What the address of the approvals holds. The range is of when they were asked. */
+/** The range is of the time of the request. */
 export interface ApprovalListAddress extends Range, FilterAddress<typeof APPROVAL_FILTERS> {
   /** Waiting unless chosen. */
   show?: 'history' | 'hindsight' | 'standing'

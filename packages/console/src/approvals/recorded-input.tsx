@@ -6,7 +6,7 @@ import { JsonText } from '../web/text/json-text.tsx'
 import { ShownText } from '../web/text/shown-text.tsx'
 import { Fact, Facts } from '../web/ui/section.tsx'
 
-/** The exact tool, call and hash, and the input as it was recorded. Open where nothing above says what the input is. */
+/** The exact tool, call and hash, and the input as recorded. Open if nothing above shows the input. */
 export function Details({ approval }: { approval: ApprovalDetail }) {
   const { inputPreview, toolName, toolCallId, inputHash } = approval
   const texts = { Tool: toolName, Call: toolCallId, 'Input hash': inputHash }

@@ -19,7 +19,7 @@ export function usePendingCount(environmentId: string): { count: number; text: s
   return { count, text: data?.nextCursor ? `${count}+` : String(count) }
 }
 
-/** Keeps the count current. Shows nothing; reads out what is new. */
+/** Keeps the count current. Shows nothing, but reads new requests out. */
 export function WaitingApprovals() {
   const params = route.useParams()
   const { place } = route.useRouteContext()
@@ -72,8 +72,8 @@ function notify(first: ApprovalCard, count: number, open: () => Promise<void>): 
 }
 
 /**
- * Follows the stream of approvals and reads again what it says has changed. Over HTTP/1.1 a browser opens six
- * connections to a server, so of all tabs only one follows; it passes each hint on to the others.
+ * Follows the stream of approvals and reads again what has changed. Over HTTP/1.1 a browser opens six connections to a
+ * server, so only one of all tabs follows the stream; it passes each hint on to the others.
  */
 
 const SILENCE_MS = 15_000
@@ -153,7 +153,7 @@ function pause(ms: number, signal: AbortSignal): Promise<void> {
   })
 }
 
-/** Whether the browser may tell of new approvals: the person asked for it here, and the browser allows it. */
+/** Whether the browser may notify of new approvals: the person asked for it here, and the browser allows it. */
 
 const KEY = 'tacho.notify'
 

@@ -3,7 +3,7 @@ import { ISSUE_FILTERS } from '@tacho/contract/issues/issue-filters.ts'
 import type { FilterAddress } from '@tacho/contract/web/filter.ts'
 import { readFilters, readRange, type Range, textOf } from '../web/address.ts'
 
-/** The range is that of the last detection. Its state is open unless chosen. */
+/** The range is of the last detection. The state is open by default. */
 export interface IssueListAddress extends Range, FilterAddress<typeof ISSUE_FILTERS> {
   /** Sort and range use the first detection; absent: the latest. */
   first?: 'true'

@@ -15,7 +15,7 @@ interface Props {
   onAlikeClose?: () => void
   /** After an act. */
   onDone?: (act: Act) => unknown
-  /** More of them; and what is not an act stands first. */
+  /** More acts; anything that is not an act comes first. */
   children?: ReactNode
   first?: ReactNode
   className?: string

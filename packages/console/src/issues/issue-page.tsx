@@ -242,7 +242,7 @@ function Affected({ environmentId, issueId }: { environmentId: string; issueId: 
   )
 }
 
-/** The commands that keep its newest run as a test, and the tapes that were kept so. */
+/** Commands that turn its newest run into a test, and tapes that were made so. */
 function TestOfIssue({ environmentId, issueId }: { environmentId: string; issueId: string }) {
   const { items } = useActivity(environmentId, issueId)
   const tapes = items.flatMap(({ id, at, text }) => {

@@ -15,7 +15,7 @@ const CHANGES_SHOWN = 5
 /** A change longer ago is hardly the cause. */
 const BEFORE_MS = 7 * 86_400_000
 
-/** A cursor holds for the times it was made with. */
+/** A cursor is valid only for the times it was made with. */
 interface Place {
   times: { from?: string; to?: string }
   cursor: string

@@ -22,7 +22,7 @@ const doneKey = (environmentId: string) => ['issues done', environmentId]
 
 export function useTriage(environmentId: string) {
   const cache = useQueryClient()
-  // Kept beside the page: an issue is resolved on its page, and undone in the list.
+  // Stored beside the page: an issue is resolved on its page, and the resolution undone in the list.
   const { data: done = null } = useQuery<Done | null>({ queryKey: doneKey(environmentId), queryFn: skipToken })
   const note = (next: Done | null) => cache.setQueryData(doneKey(environmentId), next)
   // Also after a refusal: another person may have acted first.

@@ -1,4 +1,4 @@
-/** Which notifications a person gets in their browsers, and when none. */
+/** Which notifications a person gets in their browsers, and the quiet hours. */
 import type { NotificationSettings, NotifiedBrowser } from '@tacho/contract/messages/notification.ts'
 import { useMutation, useQuery, useQueryClient } from '@tanstack/react-query'
 import { getRouteApi } from '@tanstack/react-router'

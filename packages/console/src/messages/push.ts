@@ -30,7 +30,7 @@ export async function switchOn(publicKey: string): Promise<void> {
   if ((await Notification.requestPermission()) !== 'granted') throw new NotAllowed()
   await navigator.serviceWorker.register(WORKER)
   const { pushManager } = await navigator.serviceWorker.ready
-  // It may be one with the key of another server, or of another person.
+  // An existing subscription may have the key of another server, or belong to another person.
   await (await pushManager.getSubscription())?.unsubscribe()
   const subscription = await pushManager.subscribe({ userVisibleOnly: true, applicationServerKey: bytesOf(publicKey) })
   await api.addNotifiedBrowser({ body: bodyOf(subscription) })

@@ -1,4 +1,4 @@
-/** Five alerts for an environment that has none. They need only a target, which is made on the way. */
+/** Five alerts for an environment without alerts. They need only a target, which is created on the way. */
 import type { NewAlert } from '@tacho/contract/messages/alert.ts'
 import { LIMITS } from '@tacho/contract/engine/limits.ts'
 import { useMutation, useQuery, useQueryClient } from '@tanstack/react-query'

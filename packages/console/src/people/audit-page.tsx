@@ -131,7 +131,7 @@ function useAudit(workspaceId: string | null, search: AuditAddress) {
   })
 }
 
-/** A cursor holds for the filter it was made with, so the filter changes once a minute. */
+/** A cursor is valid only for the filter it was made with, so the filter changes once a minute. */
 const minute = (time: number): number => Math.floor(time / 60_000) * 60_000
 
 function Actor({ entry: { actor, address } }: { entry: AuditEntry }) {

@@ -30,7 +30,7 @@ export function SignInPage() {
   async function proceed(): Promise<void> {
     // Never show what another person has read here.
     cache.clear()
-    // Only an address of the console itself: the router takes nothing else apart from its own pages.
+    // Only an address within the console: `back` could lead elsewhere.
     await router.navigate({ href: back?.startsWith('/w/') ? back : '/', replace: true })
   }
 
@@ -40,7 +40,7 @@ export function SignInPage() {
 interface StepsProps {
   ended?: string | undefined
   onSignedIn: () => Promise<void> | void
-  /** Stands around the steps, with a title for each. */
+  /** Frames the steps, with a title for each. */
   Frame?: (props: { title: string; children: ReactNode }) => ReactNode
 }
 

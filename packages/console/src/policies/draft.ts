@@ -56,7 +56,7 @@ export const bodyOf = ({ purpose, message, ...version }: Draft, note: string) =>
   name: version.name.trim() || null,
   description: withMessage(purpose.trim() || null, message),
   approvers: version.action === 'REQUIRE_APPROVAL' ? version.approvers : (1 as const),
-  // An empty text removes that of the version before.
+  // An empty text removes the template of the previous version.
   template: version.action === 'REQUIRE_APPROVAL' ? version.template.trim() : '',
   note: note.trim() || null,
 })

@@ -161,7 +161,7 @@ const Care = ({ children }: { children: ReactNode }) => (
   </li>
 )
 
-/** The issues of the calls that it blocked, also those of held calls that were rejected or nobody answered. */
+/** Issues of the calls that it blocked, including held calls that were rejected or never answered. */
 export function Blocked({ environmentId, policyId }: { environmentId: string; policyId: string }) {
   const params = route.useParams()
   const { data, error } = useBlocked(environmentId, policyId)

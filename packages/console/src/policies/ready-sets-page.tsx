@@ -208,7 +208,7 @@ function Create({ set, labels, isReady, onCreated }: CreateProps) {
       await api.changeToolLabels({ params: { environmentId }, body })
     },
     onSuccess: onCreated,
-    // What was created before a refusal is there.
+    // Items that were created before a refusal exist, so the lists are read again.
     onSettled: () =>
       Promise.all([
         cache.invalidateQueries({ queryKey: ['policies', workspaceId] }),

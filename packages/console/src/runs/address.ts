@@ -8,7 +8,7 @@ import { readFilters, readRange, type Range, type Since, textOf } from '../web/a
 
 /** What the addresses of the runs list and of a run hold. */
 
-/** The contract's list stands in a file of schemas, which a page must not load. */
+/** The contract's list is in a file of schemas, which a page must not load. */
 export const STATUSES = ['RUNNING', 'COMPLETED', 'FAILED', 'CANCELLED'] as const satisfies readonly RunStatus[]
 
 /** A stalled run is a running one. */
@@ -21,7 +21,7 @@ export type RunSort = (typeof RUN_ORDERS)[number]
 /** These runs have no end yet, and every other order needs one. */
 export const isOpen = (status: string | undefined): boolean => status === 'RUNNING' || status === 'STALLED'
 
-/** The range is that of the start times. */
+/** The range is of the start times. */
 export interface RunListAddress extends Range, Omit<FilterAddress<typeof RUN_FILTERS>, 'status'> {
   status?: (typeof STATUS_FILTERS)[number]
   scoreOrder?: 'lowest' | 'highest'
@@ -72,7 +72,7 @@ export function readRunAddress(search: Record<string, unknown>): RunAddress {
 interface CompareAddress {
   a?: string
   b?: string
-  /** The environment of b, by name or id; absent: that of the page. A replay is in another one than its original. */
+  /** The environment of b, by name or id; absent: that of the page. A replay is in another environment than its original. */
   bIn?: string
 }
 

@@ -27,7 +27,7 @@ export const statusWord = (status: RunStatus): string => stateWord(status)
 
 const route = getRouteApi('/w/$workspace/$environment')
 
-/** The request for approval that a run waits for, if it is one of those that the header counts: a killed agent waits for none. */
+/** The request for approval that a run waits for, if the header counts it: a killed agent waits for none. */
 export function useWaitingFor(runId: string): string | null {
   const { place } = route.useRouteContext()
   const { data } = useQuery({

@@ -30,7 +30,7 @@ async function show(data: PushMessageData | null): Promise<void> {
   const pushed = pushedOf(data)
   const { title, body, path } = (pushed && (await read(pushed))) ?? general(pushed)
   const tag = pushed ? `${pushed.environmentId} ${pushed.event}` : 'tacho'
-  // A newer one takes the place of the one before it.
+  // A newer notification replaces the previous one.
   const options = {
     body,
     tag,

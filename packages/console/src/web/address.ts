@@ -23,7 +23,7 @@ const RANGE_NAMES = ['since', 'from', 'to'] as const
 /** Takes the range out of a search, with `changed`. */
 export const NO_RANGE = { since: '', from: '', to: '' } as const
 
-/** Anyone can write an address: what is no time is left out, and exact times count before a length. */
+/** Anyone can write an address: an invalid time is left out, and exact times take precedence over a length. */
 export function readRange(search: object): Range {
   const { since, from, to } = textOf({ ...search }, RANGE_NAMES)
   const [start, end] = [isTime(from) ? from : undefined, isTime(to) ? to : undefined]

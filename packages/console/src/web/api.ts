@@ -33,7 +33,7 @@ function takeBase(): string {
   return pathname.replace(/\/[^/]*$/, '')
 }
 
-/** Sends a change now or never: nothing is kept for later. */
+/** Sends a change now or never: nothing is queued for later. */
 async function fetchNow(...[address, request = {}]: Parameters<typeof fetch>): Promise<Response> {
   const { method = 'GET', signal } = request
   if (method === 'GET') return noted(await fetch(address, request))

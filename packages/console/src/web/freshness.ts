@@ -26,7 +26,7 @@ const ANSWER_MS = 2_000
 /** Quiet, and the question got no answer either: after 4.2 s, and a tick later the page says it. */
 const STALE_MS = QUIET_MS + ANSWER_MS + 200
 const SAID_MS = 10_000
-/** The machine slept: what the last tick knew is no reason to call anything stale yet. */
+/** The machine slept: the previous tick is no reason yet to call anything stale. */
 const SLEPT_MS = 3_000
 
 /** `check` asks the service at once. */

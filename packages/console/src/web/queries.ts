@@ -18,7 +18,7 @@ export function createQueryClient(onSignedOut: () => void): QueryClient {
     // A lost change may have been stored: what the page shows is read again.
     mutationCache: new MutationCache({ onError: (error) => void (isLost(error) && cache.invalidateQueries()) }),
     defaultOptions: {
-      // The library would keep calls for later while the browser says that it is offline, and send them then.
+      // While the browser is offline, the library would queue calls and send them later.
       mutations: { networkMode: 'always', retry: false },
       queries: {
         networkMode: 'always',

@@ -51,7 +51,7 @@ export const LIMITS = {
   /** A search for issues examines this many, those last seen first. */
   searchedIssues: 2_000,
   issueTrendDays: 14,
-  /** Closed approvals of one page that tells what became of them. */
+  /** Closed approvals on one page of hindsight. */
   hindsightPage: 25,
   /** Detections counted for a set of facts. */
   issueTrendRecords: 10_000,
@@ -71,7 +71,7 @@ export const LIMITS = {
   /** A score's number is between minus this and this. */
   scoreNumberMax: 1_000_000_000,
   scoreAuthorChars: 120,
-  /** A longer comment of a client is cut where it is shown; its event keeps it whole. */
+  /** A longer comment of a client is cut when shown; its event has the whole text. */
   scoreCommentChars: 2_000,
   /** Scores and names of scores that are kept of one run. */
   scoresOfRun: 1_000,
@@ -149,7 +149,7 @@ export const LIMITS = {
   grantMinutes: 60,
   grantRunMinutesMax: 24 * 60,
   grantAgentMinutesMax: 7 * 24 * 60,
-  /** A request that a grant may approve waits so long for its recorded input before people are told. */
+  /** Wait for the recorded input of a request that a grant may approve, before people are notified. */
   grantHoldMs: 3_000,
   /** Approvals in one request of decisions. */
   decisionsMax: 200,
@@ -353,7 +353,7 @@ export const LIMITS = {
   /** Browsers that get a notification of one event, those of the oldest accounts first. */
   browsersToldAtOnce: 1_000,
   pushEndpointChars: 1_000,
-  /** A browser that its person did not open for so long is removed. */
+  /** A browser in which its person did not open Tacho for this long is removed. */
   notifiedBrowserMs: 60 * 24 * 60 * 60 * 1000,
   userAgentChars: 500,
   timeZoneChars: 64,

@@ -88,7 +88,7 @@ function readWords(text: string, parts: ShownPart[]): void {
   if (end < text.length) parts.push({ kind: 'text', text: text.slice(end) })
 }
 
-/** Scripts with letters that look like those of another of them. */
+/** Scripts with letters that look like letters of another script. */
 const SCRIPTS = ['Latin', 'Cyrillic', 'Greek', 'Armenian', 'Cherokee', 'Coptic', 'Lisu', 'Hebrew'].map(
   (name) => [name, new RegExp(String.raw`\p{Script=${name}}`, 'gu')] as const,
 )

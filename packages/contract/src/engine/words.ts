@@ -163,7 +163,7 @@ export const ALERT_KINDS = [
   'budget',
 ] as const
 
-/** PENDING: its condition holds, but not yet long enough. */
+/** PENDING: its condition is true, but not yet for long enough. */
 export const ALERT_STATUSES = ['OK', 'PENDING', 'FIRING'] as const
 
 /** Where an error happened. */
@@ -235,7 +235,7 @@ export const POLICY_SETS = {
 
 /** What the model, the record and the caller of a blocked call get. */
 export function stopMessage({ stoppedBy, reason }: { stoppedBy: string; reason: string }): string {
-  // Masks take what follows a sign for the value of a name that ends with "token", as that of an operator token may.
+  // Masks treat the text after a sign as the value of a name that ends with "token", as an operator token's name may.
   return `Stopped by ${stoppedBy}. Reason: ${reason}`
 }
 

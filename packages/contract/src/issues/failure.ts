@@ -1,4 +1,4 @@
-/** The failure that an event tells: its error, and where it happened. Source: docs/decisions/0106-issues-from-what-fails.md. */
+/** The failure in an event: its error, and where it happened. Source: docs/decisions/0106-issues-from-what-fails.md. */
 import { isFailedCall, neverRanCode } from '../runs/call-life.ts'
 import { shortenedText } from '../engine/shown-text.ts'
 import { duration } from '../engine/format.ts'
@@ -94,13 +94,13 @@ export function isErrorEvent(eventType: string, payload: Payload): boolean {
   return isSet(error) || isSet(exception) || (isEnd && (isSet(message) || isSet(reason)))
 }
 
-/** Null: the event tells no failure. A failed outcome tells one even without any detail. */
+/** Null: the event has no failure. A failed outcome has one even without any detail. */
 export function failureOf(event: ToldEvent): Failure | null {
   const { eventType, label, payload } = event
   const isEnd = ENDS.has(eventType) && payload['status'] === 'FAILED'
   if (!isEnd && !isErrorEvent(eventType, payload)) return null
   const toldFailures = [payload['exception'], payload['error']].filter(isSet).map(readError)
-  // Calls that never ran are alike by their reason, whatever the words that the model was answered.
+  // Calls that never ran are grouped by their reason, whatever text the model was answered.
   if (eventType === 'TOOL_CALL') toldFailures.unshift({ ...NOTHING, errorClass: neverRanCode(payload) })
   // The type and the name of an end are not those of an error.
   if (isEnd) toldFailures.push(readError({ message: payload['message'] ?? payload['reason'] }))
@@ -194,7 +194,7 @@ const BY_STATUS = new Map([
   [429, 'RateLimitError'],
 ])
 
-/** A minified class is an Error like every other: its status or code tells it apart. */
+/** A minified class is an Error like every other: its status or code distinguishes it. */
 function classByCode(named: string | null, error: object): string | null {
   if (named !== 'Error') return named
   const { status, code } = error as { status?: unknown; code?: unknown }
@@ -259,7 +259,7 @@ function headOf(text: string, known: string | null): FailedWith {
 /** Instead of an error's text, in metadata-only mode. */
 const LEFT_OUT = '[left out]'
 
-/** A word that names a class of errors: it says so, or has a module or a second word. */
+/** A word that names a class of errors: it ends as such, or has a module or a second word. */
 function asClass(value: unknown): string | null {
   if (typeof value !== 'string' || value.length > FAILURE_CHARS.errorClass) return null
   return /^(?:[A-Za-z_$][\w$]*\.)*[A-Z][\w$]*$/.test(value) && /[a-z][A-Z]|\.|(?:Error|Exception)$/.test(value)

@@ -1,6 +1,7 @@
 /**
- * The template of a policy: how its requests read. `Refund **{amount} {currency}** · {order.id}`: `{…}` is a field of the tool
- * input, and what stands between `**` is what the buttons name. Pure; checked before it is stored, and again before it is used.
+ * The template of a policy: how its requests read. In `Refund **{amount} {currency}** · {order.id}`, `{…}` is a field
+ * of the tool input, and the text between `**` is on the buttons. Pure; checked before it is stored, and again before
+ * it is used.
  */
 import { LIMITS } from '../engine/limits.ts'
 import { printable } from '../engine/shown-text.ts'

@@ -25,7 +25,7 @@ const callState = Type.Object({
   hits: count('Calls the policy would have acted on'),
 })
 
-/** A large value that the condition compares, and what became of its call. */
+/** A large value that the condition compares, and the outcome of its call. */
 const largestHit = Type.Object({
   field: Type.String({ description: 'Name in the condition, such as tool.input.amount' }),
   value: Type.Number(),

@@ -1,4 +1,7 @@
-/** Reads the conventions of payloads. Anything may stand in a payload: what is not as agreed is left to the JSON view. */
+/**
+ * Reads the conventions of payloads. A payload may contain anything: members that do not follow them are left to the
+ * JSON view.
+ */
 export type Json = Readonly<Record<string, unknown>>
 
 export const isObject = (value: unknown): value is Json =>

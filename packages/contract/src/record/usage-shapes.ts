@@ -11,7 +11,7 @@ export interface CallCounts {
   /** Includes the reasoning tokens. Null: not reported. */
   completionTokens: number | null
   totalTokens: number | null
-  /** Parts of the prompt. Of the written tokens, `cacheWrite1hTokens` are kept for an hour. */
+  /** Parts of the prompt. `cacheWrite1hTokens` are those of the written tokens that are cached for an hour. */
   cachedTokens: number
   cacheWriteTokens: number
   cacheWrite1hTokens: number
@@ -23,7 +23,7 @@ export interface CallCounts {
   reasoningTokens: number
   audioOutputTokens: number
   imageOutputTokens: number
-  /** Paths of members, as they were sent, whose value is no token count. */
+  /** Paths of members, as sent, whose value is not a token count. */
   invalid: readonly string[]
   /** Their tokens are at least those above. */
   unknown: readonly ('promptTokens' | 'completionTokens')[]

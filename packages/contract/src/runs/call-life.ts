@@ -104,7 +104,7 @@ export const CALL_EVENTS: ReadonlySet<string> = new Set([
   'HANDOFF',
 ])
 
-/** The state that an event tells of the call with this id; null: it is not about the call. */
+/** The state that an event shows for the call with this id; null: it is not about the call. */
 export function callState({ eventType, payload }: Omit<CallEvent, 'eventId'>, toolCallId: string): CallState | null {
   if (eventType === 'LLM_CALL') return askedCalls(payload).some(({ id }) => id === toolCallId) ? 'asked' : null
   if (!CALL_EVENTS.has(eventType) || payload['toolCallId'] !== toolCallId) return null

@@ -79,7 +79,7 @@ export function pathEnd(path: string): string {
   return `…${end}`
 }
 
-/** The result of a call, in one line. Empty: it says no more than the call. */
+/** The result of a call, in one line. Empty: it has no more than the call. */
 export function outputInShort(payload: Json, chars: number): string {
   const { input, output } = payload
   const callFacts = toldCall(payload)
@@ -89,7 +89,7 @@ export function outputInShort(payload: Json, chars: number): string {
   return inShort((isText ? outputText(output) : null) ?? output, chars)
 }
 
-/** Why a policy held a call back; empty if it says no more than its name, which stands in `policyIds`. */
+/** Why a policy held a call back; empty if there is no more than its name, which is in `policyIds`. */
 export function decisionReason(payload: Json): string {
   const reason = textAt(payload, 'reason') ?? ''
   return Array.isArray(payload['policyIds']) ? reason.replace(/^policy "[^"]*"(: |$)/, '') : reason

@@ -1,4 +1,4 @@
-/** Why a person should look at an event: it tells an error, or a policy held a call back. In words and one line. */
+/** Why a person should look at an event: it has an error, or a policy held a call back. In words, on one line. */
 import { callOutcome, outcomeText, type CallOutcome } from './call-life.ts'
 import { failureLine, failureOf, type Failure, type ToldEvent } from '../issues/failure.ts'
 import { inShort, textAt, type Json } from '../record/payload-reader.ts'

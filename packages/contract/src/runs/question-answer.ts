@@ -1,5 +1,5 @@
 /**
- * What an event says of the question and the answer of its run. Lists, pages and commands title a run with the first question.
+ * The question and the answer of a run, from its events. Lists, pages and commands title a run with the first question.
  * Source: docs/decisions/0106-issues-from-what-fails.md.
  */
 import { shortenedText } from '../engine/shown-text.ts'

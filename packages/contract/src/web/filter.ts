@@ -1,4 +1,4 @@
-/** Rows of the tables of filters, such as RUN_FILTERS: what a list can be asked for, said once for every program. */
+/** Rows of the tables of filters, such as RUN_FILTERS: the filters of a list, defined once for every program. */
 
 /** Of US dollars. */
 export const AMOUNT_PATTERN = '[0-9]{1,7}(\\.[0-9]{1,9})?'

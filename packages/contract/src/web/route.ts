@@ -20,7 +20,7 @@ export interface Route {
   readonly scopes: readonly Scope[]
   readonly params?: TObject
   readonly query?: TObject
-  /** Somebody else adds parameters of their own. Else the operator API refuses those that `query` does not name. */
+  /** Another program may add parameters of its own. Otherwise the operator API refuses those that `query` does not name. */
   readonly openQuery?: true
   /** Headers other than those for authentication and the body, by their documented names. */
   readonly headers?: TObject

@@ -34,8 +34,8 @@ interface SettingsForm {
   readonly variable?: string
   readonly project: string
   /**
-   * `groups`: hooks stand in groups, as in Claude Code. `list`: they stand in the list of an event. `module`: the agent has no commands,
-   * but loads a module (modules.ts).
+   * `groups`: hooks are in groups, as in Claude Code. `list`: they are in the list of an event. `module`: the agent has
+   * no commands, but loads a module (modules.ts).
    */
   readonly form: 'groups' | 'list' | 'module'
   /** The names of a hook's fields, if they are called otherwise than `command` and `timeout`. */

@@ -45,7 +45,7 @@ export function commandFor(
   variables = process.env,
 ): string {
   const ownCommands = {
-    // The Node of the installation is there, if the package has none of its own.
+    // The installation has its own Node if the package has none.
     PATH: `${path.dirname(process.execPath)}:/usr/bin:/bin`,
     ...(stateFolder !== null && { TACHO_STATE_DIR: stateFolder }),
     ...(variables['NODE_EXTRA_CA_CERTS'] && { NODE_EXTRA_CA_CERTS: path.resolve(variables['NODE_EXTRA_CA_CERTS']) }),

@@ -21,7 +21,7 @@ export function denialText(error: ToolBlockedError, call: ToolCall): string {
   const shown = callInShort(call)
   if (policy === undefined) return `Tacho did not allow ${shown}. ${modelText}`
   const did = BY_PERSON.has(code) ? 'asks a person before' : 'denied'
-  // The message stands where the person looks first, so it is not said again.
+  // The message is where the person looks first, so it is not repeated.
   const policyText = policyMessage === null ? '.' : `: ${endedBy(policyMessage)}`
   const withoutPolicy =
     policyMessage === null ? modelText : modelText.replace(` The policy says: ${policyMessage}`, () => '')

@@ -90,7 +90,7 @@ function contentOf(trees: ReadonlyMap<string, Node>): Buffer {
   return Buffer.concat([length, list, ...bytes])
 }
 
-/** Nothing, if it is not whole or another's. */
+/** Reads nothing if the file is incomplete or belongs to another key. */
 function read(file: string, signatureOf: (content: Uint8Array) => Buffer): Kept {
   const programs = new Map<string, Program>()
   try {

@@ -10,7 +10,7 @@ import { AGENT_NAMES, isAgentName } from './agents.ts'
 import { allowPlainCall } from './session/plain-calls.ts'
 import { readRecord } from './record.ts'
 
-// `tacho record` goes on recording the agent: a hook knows its tools, not its model.
+// `tacho record` continues to record the agent: a hook knows its tools, not its model.
 delete process.env['TACHO_RECORDED_BY']
 
 const RECORD_BYTES_MAX = 20 * 1_048_576

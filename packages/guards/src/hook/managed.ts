@@ -57,7 +57,7 @@ export function managedSettings(agent: AgentName, text: string): Settings {
 
 type Hooks = Record<string, { hooks: { command: string; timeout: number }[] }[]>
 
-/** Whether this command wrote the file, and nobody added to it. */
+/** Whether this command wrote the file, and nobody has added to it. */
 export function isOurs(agent: AgentName, text: string): boolean {
   if (agent === 'codex') return text.startsWith(TITLE)
   try {

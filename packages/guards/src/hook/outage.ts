@@ -55,7 +55,7 @@ export function watchOutage(directory: string, fetch: Fetch, isNewSession: boole
       if (!hasAnswered) {
         writeFileSync(file, '', { mode: 0o600 })
         notice()
-        // A retry would hold the agent for minutes.
+        // A retry would delay the agent by minutes.
         if (isApproval) return NO_APPROVAL
       }
       throw error

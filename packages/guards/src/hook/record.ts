@@ -10,7 +10,7 @@ export interface HookRecord {
   readonly event: string
   /** The same for the same record, also in another process. */
   readonly eventId: string
-  /** Tells calls of the session apart: the model's id, or the tool and its input. Empty if the record is of no call. */
+  /** Identifies a call within the session: the model's id, or the tool and its input. Empty if the record is not about a call. */
   readonly callId: string
   /** The model's id of the call. */
   readonly toolCallId?: string | undefined
@@ -54,7 +54,7 @@ export function readRecord(agent: AgentName, text: string, step?: string): HookR
   }
   const toolCallId = form.hasNoCallIds ? undefined : textOf(fields['tool_use_id']) || undefined
   const callId = toolCallId ?? (toolName ? callIdOf(toolName, fields['tool_input']) : '')
-  // A user can send the same prompt twice. The size of the transcript tells the two apart.
+  // A user can send the same prompt twice. The size of the transcript distinguishes the two.
   const place = isUnique ? '' : sizeOf(fields['transcript_path'])
   const eventId = `${agent}-${digest(`${sessionId}\n${event}\n${place}\n${text.trim()}`)}`
   return { sessionId, event, eventId, callId, toolCallId, fields }

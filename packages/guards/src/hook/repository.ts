@@ -39,7 +39,7 @@ interface Form {
   readonly settings?: readonly (readonly [file: string, ...starting: string[]])[]
   /** Other files, and what starts something in a line of theirs. */
   readonly texts?: readonly (readonly [file: string, starting: RegExp])[]
-  /** Folders of texts in which a command can stand. */
+  /** Folders of texts that may contain a command. */
   readonly instructions?: readonly (readonly [folder: string, starting: RegExp])[]
   /** Folders whose files the agent loads. */
   readonly modules?: readonly string[]

@@ -13,7 +13,7 @@ export interface InstallOptions {
   readonly project: boolean
 }
 
-/** Seconds that the agent gives the hook after its own longest wait. */
+/** Extra seconds that the agent gives the hook after its own longest wait. */
 const SPARE_SECONDS = 30
 const OTHER_TIMEOUT_SECONDS = 10
 /** The longest time that Codex allows for these hooks. */

@@ -3,7 +3,7 @@
  * substitutions and variables that the command itself sets. What only a shell can know stays unknown.
  */
 
-/** Stands for a part of a word that only the shell knows. */
+/** Replaces a part of a word that only the shell knows. */
 export const UNKNOWN = '\0'
 
 export type ShellPart =
@@ -51,7 +51,7 @@ export function partsOf(text: string, variables: Map<string, string>): ShellPart
     words = []
     written = []
   }
-  /** Reads `$…` or a backtick at this place; returns what it stands for. */
+  /** Reads `$…` or a backtick at this place; returns its value. */
   const expansion = (): string => {
     const sourceStart = source.slice(at, at + 200)
     const inner = source[at] === '`' ? closing('`') : sourceStart.startsWith('$(') ? closing(')') : null

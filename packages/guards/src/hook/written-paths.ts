@@ -87,7 +87,7 @@ function commandPaths(input: unknown, cwd: string): string[] {
     ['TMPDIR', tmpdir()],
   ])
   if (typeof command !== 'string') return []
-  // Codex applies a patch in a command itself, without a hook of its own for it.
+  // Codex applies a patch in a command itself, without a separate hook.
   return [...pathsWritten(command, { cwd, variables, depth: 0 }), ...patchedPaths(command)]
 }
 

@@ -36,7 +36,7 @@ export async function guardServer({
   output,
 }: GuardOptions): Promise<number> {
   const state = openState(account)
-  // `tacho record` goes on recording the client.
+  // `tacho record` continues to record the client.
   delete process.env['TACHO_RECORDED_BY']
   const tacho = new Tacho({
     apiKey: account.apiKey,

@@ -134,7 +134,7 @@ export class McpGuard {
     }
   }
 
-  /** The client waits for no answer: no person's approval starts a call any more. What the server has goes on. */
+  /** The client no longer waits: no approval starts a call any more. Calls that the server already has continue. */
   clientLeft(): void {
     for (const call of this.#calls.values()) if (!call.forwarded) cancel(call)
     this.#taskAnswers.cancelAll()

@@ -180,7 +180,7 @@ async function reasonOf(error: unknown, { host, hostname, port, protocol }: URL)
   return `no answer of ${host}`
 }
 
-/** fetch connects to no port that another protocol uses, and does not say so: whether somebody listens there. */
+/** fetch refuses ports that other protocols use, and gives no reason: checks whether somebody listens there. */
 async function connectionError(port: number, host: string): Promise<Failed> {
   const socket = connect(port, host)
   try {

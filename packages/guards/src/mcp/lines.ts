@@ -22,7 +22,7 @@ export function endsOf(line: Buffer): LongLine {
   return new LongLine(Buffer.from(line.subarray(0, SAMPLE_BYTES)), tail(line))
 }
 
-/** The id of a message that cannot be read: it stands at the beginning or at the end. */
+/** The id of a message that cannot be read: it is at the beginning or at the end. */
 export function idIn({ start, end }: LongLine): string | number | null {
   const lineEnd =
     /^\s*\{\s*(?:"jsonrpc"\s*:\s*"2\.0"\s*,\s*)?"id"\s*:\s*(\d{1,15}|"[^"\\]{1,200}")/.exec(start.toString()) ??

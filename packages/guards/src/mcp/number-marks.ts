@@ -1,6 +1,6 @@
 /**
- * Takes numbers that JavaScript cannot hold through a JSON parser that is not ours: each becomes a text that only this
- * connection can read, and a number again when the message is written.
+ * Carries numbers that JavaScript cannot represent through a JSON parser that is not ours: each becomes a text that
+ * only this connection can read, and a number again when the message is written.
  */
 import { randomUUID } from 'node:crypto'
 import { isExactNumber } from './exact-message.ts'

@@ -5,7 +5,7 @@ const NEXT_MS = 5_000
 /** Small steps: the server's own progress starts above them. */
 const STEP = 1e-6
 
-/** Tells a client that waits for a person that the call is alive. */
+/** Shows a waiting client that the call is alive. */
 export function reportProgress(
   toClient: (line: string) => Promise<void>,
   token: string | number,

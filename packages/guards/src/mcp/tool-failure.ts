@@ -8,7 +8,7 @@ export class ToolFailure extends Error {
   constructor(code: string, message: string) {
     super(message)
     this.code = code
-    // It tells nothing of the tool.
+    // The stack has nothing about the tool.
     delete this.stack
   }
 }

@@ -22,7 +22,7 @@ export class ToolList {
   readonly #parts: ToolListParts
   /** The tools of the last lists by name. */
   readonly #listed = new Map<string, { isHidden: boolean; annotations: Json | undefined; inputSchema: unknown }>()
-  /** A tool that is not in it is none of the server's. */
+  /** A tool that is not in the list does not belong to the server. */
   #isWhole = false
   readonly #forgetChanges: () => void
   #agent: Agent = { id: '', name: '' }

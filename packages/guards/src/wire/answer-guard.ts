@@ -17,7 +17,7 @@ import type { Editor } from './proxy.ts'
 export interface Judged {
   /** Why each refused call must not run, by `callKey`. */
   readonly refusals: ReadonlyMap<string, string>
-  /** Calls without an id stand for all of their name. */
+  /** A call without an id covers all calls of its name. */
   readonly allowed: readonly NamedCall[]
 }
 
@@ -210,7 +210,7 @@ class Events {
  * @throws Error if it is broken JSON: some clients read more than JSON, such as NaN.
  */
 function eventIn(event: Buffer): unknown {
-  // A mark may stand before the first one.
+  // A byte order mark may precede the first one.
   const lines = event
     .toString()
     .replace(/^\uFEFF/, '')

@@ -19,7 +19,7 @@ const OLLAMA = 'http://127.0.0.1:11434'
 export const CLIENT_VARIABLES: readonly ClientVariable[] = [
   { name: 'OPENAI_BASE_URL', route: 'openai', byDefault: OPENAI },
   { name: 'OPENAI_API_BASE', route: 'openai', byDefault: OPENAI },
-  // Without its version: a route of its own, because the others have one.
+  // Its address has no version, so it needs a separate route: the others have one.
   { name: 'OPENAI_HOST', route: 'openai-host', byDefault: null },
   { name: 'ANTHROPIC_BASE_URL', route: 'anthropic', byDefault: ANTHROPIC },
   { name: 'ANTHROPIC_API_BASE', route: 'anthropic', byDefault: ANTHROPIC },

@@ -98,7 +98,7 @@ export class Conversations {
       const others = (this.#states.get(last) ?? []).filter((one) => one !== placed)
       put(this.#states, last, [...others, placed].slice(-16), STATES_MAX)
     }
-    // What another process said before is no news of this run.
+    // Messages of another process are not new in this run.
     const isHistory = conversation === undefined && asked.continues === undefined
     const lastInput = ownMessages.findLastIndex(({ role }) => role === 'user')
     return {
@@ -143,7 +143,7 @@ export class Conversations {
         : (free.findLast((one) => one.kind === kind) ?? free.at(-1))
       if (answered) return { conversation: answered, from: count }
     }
-    // A program may shorten what was said.
+    // A program may shorten earlier messages.
     return answering && { conversation: answering, from: lastResults(ownMessages) }
   }
 

@@ -59,7 +59,7 @@ const UNKNOWN_MAX = 100
 /** Of one key at a time. */
 const REQUESTS_MAX = 256
 const RECORDERS_MAX = 1_000
-/** A conversation that nobody goes on with is over. */
+/** A conversation that nobody continues is over. */
 const IDLE_MS = 300_000
 const LOOK_MS = 15_000
 const KEY = /^tacho_[\w-]{16,200}$/
@@ -139,7 +139,7 @@ export async function startGateway(options: GatewayOptions): Promise<Gateway> {
     const since = Date.now() - IDLE_MS
     for (const [key, { recorders, requests, close, isKnown, openedAt }] of tenants) {
       for (const [name, recorder] of recorders) if (!recorder.endIdle(since) && requests === 0) recorders.delete(name)
-      // The place of a key that nobody uses is free again. Its folder keeps what is not delivered.
+      // An unused key releases its place. Its folder keeps what is not delivered.
       if (requests > 0 || recorders.size > 0 || !(isKnown || heardAt > openedAt)) continue
       tenants.delete(key)
       void close().catch(() => undefined)

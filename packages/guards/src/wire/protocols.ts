@@ -20,7 +20,7 @@ const PROTOCOLS: readonly (readonly [RegExp, Protocol])[] = [
   [/\/embeddings$/, { ...EMBEDDINGS, name: 'openai-embeddings' }],
 ]
 
-/** Undefined for what is no call of a model, such as a list of models. */
+/** Undefined if it is not a call of a model, such as a list of models. */
 export function protocolOf(method: string, path: string): Protocol | undefined {
   return method === 'POST' ? protocolAt(canonical(path)) : undefined
 }
@@ -48,7 +48,10 @@ function canonical(path: string): string {
 
 const DECODED_TIMES = 3
 
-/** How a guard treats what is no plain call of a model. `later`: the answer of an earlier call. `refused`: nobody can judge it. */
+/**
+ * How a guard treats requests that are not plain calls of a model. `later`: the answer of an earlier call. `refused`:
+ * nobody can judge it.
+ */
 export function guardedWay(method: string, path: string): 'later' | 'refused' | undefined {
   if (method === 'HEAD' || method === 'OPTIONS') return undefined
   const read = canonical(path)
@@ -64,7 +67,7 @@ export function guardedWay(method: string, path: string): 'later' | 'refused' | 
   return isCall && method !== 'POST' ? 'refused' : undefined
 }
 
-/** The error in an answer that is no success. */
+/** The error in an unsuccessful answer. */
 export function errorIn(answer: unknown, status: number): Record<string, unknown> {
   // Gemini wraps it in a list.
   const { error, message } = fields(Array.isArray(answer) ? (answer as unknown[])[0] : answer)

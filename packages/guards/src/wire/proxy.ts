@@ -130,7 +130,7 @@ async function close(server: Server, upstream: Upstream, graceMs: number): Promi
   upstream.close()
 }
 
-/** The key of one run: whoever does not know it learns nothing, also not by time. */
+/** The secret of one run. The comparison takes the same time for every guess. */
 export function isSecret(given: string, secret: string): boolean {
   const [a, b] = [Buffer.from(given), Buffer.from(secret)]
   return a.length === b.length && timingSafeEqual(a, b)
@@ -146,7 +146,7 @@ async function pass(
 ): Promise<void> {
   request.on('error', () => undefined)
   response.on('error', () => undefined)
-  // What a WebSocket carries is not recorded; Codex goes on without one. Java offers h2c in the same header.
+  // Messages of a WebSocket cannot be recorded; Codex continues without one. Java offers h2c in the same header.
   if (request.headers.upgrade?.toLowerCase() === 'websocket') return refuse(response, 426, 'No WebSocket here.')
   const [, key = '', route = '', path = '/'] = PATH.exec(request.url ?? '') ?? []
   const door = key === '' ? 404 : await enter(key, request.headers)

@@ -15,7 +15,7 @@ import { AnswerReader, errorIn, parsedOr } from './protocols.ts'
 import { callKey, type Protocol } from './protocols/protocol.ts'
 import type { Editor, Observer, WireRequest } from './proxy.ts'
 
-/** What one exchange needs of the recording of its program. */
+/** The part of a program's recording that one exchange needs. */
 export interface Recording {
   readonly tacho: Tacho
   readonly isGuarding: boolean

@@ -1,6 +1,6 @@
 /**
- * Runs a program in the place of this process: its input, output and terminal are those of this process, signals reach it, and
- * it decides when both end.
+ * Runs a program in place of this process: it has the input, output and terminal of this process, gets its signals, and
+ * decides when both end.
  */
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'

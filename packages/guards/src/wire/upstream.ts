@@ -1,4 +1,4 @@
-/** The connections to the models: kept open between requests, and through the user's own proxy where variables name one. */
+/** The connections to the models: reused between requests, and through the user's own proxy if variables name one. */
 import http, { type IncomingMessage } from 'node:http'
 import https from 'node:https'
 import type { Writable } from 'node:stream'
@@ -11,7 +11,7 @@ export interface Sent {
   readonly signal: AbortSignal
 }
 
-/** Shorter than servers keep an idle connection, so that none is used that they are closing. */
+/** Shorter than the idle time of servers, so that no connection is used while they close it. */
 const IDLE_MS = 4_000
 const HEADER_BYTES_MAX = 262_144
 

@@ -16,7 +16,7 @@ export interface WireClient {
 
 /** Kept in metadata-only mode too. */
 const WIRE_KEYS = ['recordedBy', 'parentRunId', 'runId', 'exitCode', 'signal']
-/** Until it is known whether Tacho is there. */
+/** How long to wait for the first answer of Tacho. */
 const ANSWER_MS = 2_000
 const FLUSH_MS = 10_000
 

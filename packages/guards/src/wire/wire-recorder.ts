@@ -70,7 +70,7 @@ export class WireRecorder implements Recording {
     return this.#guard !== undefined
   }
 
-  /** Undefined for what is no call of a model. */
+  /** Undefined if it is not a call of a model. */
   observe(request: WireRequest): Observer | undefined {
     const protocol = protocolOf(request.method, request.path)
     const way = this.isGuarding ? guardedWay(request.method, request.path) : undefined
@@ -127,7 +127,7 @@ export class WireRecorder implements Recording {
       await nextTurn()
     } while (!this.isSettled)
     for (const conversation of this.conversations.all) if (!conversation.isMain) this.#endOwn(conversation, outcome)
-    // The SDK in the program says how its own run ended.
+    // The SDK in the program reports the end of its own run.
     if (this.#main || !(this.#isShared || this.#isElsewhere())) this.main.end(outcome, facts)
   }
 

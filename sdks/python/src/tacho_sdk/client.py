@@ -71,7 +71,7 @@ class Tacho(Calls):
         options = {name: value for name, value in locals().items() if name != "self"}
         self.core = self._make_core(options)
         self.is_closed = False
-        # Its key was refused: it goes on with the key of this one.
+        # Its key was refused, so it continues with the key of this client.
         self._before: Tacho | None = None
         # Makes the next client after `shutdown`. A function, so that no printable object holds the key.
         self._again: Callable[[], Tacho] = lambda: type(self)(**options)
@@ -265,9 +265,9 @@ class Tacho(Calls):
 
     def _take_over(self, before: Tacho) -> bool:
         """
-        If the service refused the key of `before`, its runs are runs of this client too, and what it holds is sent with this
-        client's key. Returns whether it did: another service gets none of it. Nobody can tell whether a key is of another
-        environment.
+        If the service refused the key of `before`, this client takes over its runs, and sends what it has queued
+        with its own key. Returns whether it did: another service gets nothing. Nobody can tell whether the key
+        belongs to another environment.
         """
         is_same = before.core.settings.base_url == self.core.settings.base_url
         # Before it, there may be clients whose key was refused too.

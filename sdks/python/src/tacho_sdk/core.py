@@ -46,7 +46,7 @@ class Core:
         """`request`: in place of the network."""
         self.ids = Ids(now_ms)
         self.process = object()
-        # Clients do not share runs, unless one goes on as another.
+        # Clients do not share runs, unless one continues as another.
         self.lineage = object()
         resolved = resolve(options, self.ids.uuid())
         self.settings, api_key, problems = resolved.settings, resolved.api_key, resolved.problems
@@ -98,7 +98,7 @@ class Core:
             self.sender.keep_in(self.spool)
 
     def go_on_as(self, other: Core) -> None:
-        """Sends with the key of the other one from now on, and shares its open runs with it."""
+        """Sends with the key of the other client from now on, and shares its open runs with it."""
         self.request = other.request
         self.sender.go_on_with(other.request)
         other.lineage, other.process = self.lineage, self.process
@@ -224,7 +224,10 @@ class Core:
         own_id: str | None,
         is_late: bool = False,
     ) -> str | None:
-        """Records what someone says of a run. `is_late`: not by a recorder of the run, so its event has no number."""
+        """
+        Records what someone says of a run. `is_late`: the recording process is no recorder of the run, so its
+        event has no number.
+        """
         score_facts = score_payload(name, value, comment, event_id, author)
         if isinstance(score_facts, str):
             self.diagnostics.report("warning", "invalid_score", f"A score was left out: {score_facts}.")
@@ -247,7 +250,7 @@ class Core:
         """Records that an agent of the run hands over to another one."""
         scope.team.hand_over(giver, taker)
         names = {"from": giver, "to": taker, **({"toolCallId": call_id} if exact_text(call_id) else {})}
-        # What the taker does may have begun.
+        # The work of the agent that takes over may have begun.
         with acting(self, giver):
             self.record(scope, "HANDOFF", f"{giver} to {taker}", names)
 

@@ -145,14 +145,14 @@ def resolve(options: Mapping[str, Any], new_id: str) -> Resolved:
         flush_interval=number("flush_interval", 1.0, 0, 3_600),
         request_timeout=number("request_timeout", 10.0, 0.001, 600),
         flush_timeout=flush_timeout,
-        # A host that chose a time gets the whole of it.
+        # If the host set a time, it gets all of it.
         exit_patience=min(1.0, flush_timeout) if options.get("flush_timeout") is None else flush_timeout,
         compress=choice("compression", ("auto", "never"), "never") == "auto" and not (base and base[1]),
         refresh_interval=number("refresh_interval", 30.0, 1, 86_400),
         configuration_file=text("configuration_file", 4_096),
         configuration_max_age=number("configuration_max_age", 86_400.0, 1, 31_536_000),
         configuration_old_after=number("configuration_old_after", 300.0, 0, 31_536_000),
-        # The events on disk are not for the tape, and those of a replay for nobody else.
+        # Events on disk must not reach the tape, and events of a replay must reach nobody else.
         spool=None if replay is not None else text("spool", 4_096),
     )
     return Resolved(settings, key if has_key else "", [*fatal, *problems])

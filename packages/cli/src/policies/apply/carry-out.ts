@@ -91,7 +91,7 @@ async function writePolicy(
   const wanted = policies.get(policyId)
   if (wanted === undefined) return
   const { place: _, saysOnError: __, ...wantedFields } = wanted
-  // An empty text removes that of the version before.
+  // An empty text removes the template of the previous version.
   const policyFields = { ...wantedFields, template: wanted.template ?? '', note }
   if (changed === null) {
     await client.createPolicy({ params: { workspaceId }, body: { policyId, ...policyFields } })
@@ -116,7 +116,7 @@ function assertVersion(kind: string, name: string, written: string, planned: str
 
 export async function readPresent(client: OperatorClient, workspace: Workspace, manifest: Manifest): Promise<Present> {
   const params = { workspaceId: workspace.id }
-  // An archived one keeps its name.
+  // An archived item keeps its name.
   const query = { archived: 'true' } as const
   const prompts = await allItems(client.listPrompts, { params, query })
   const policies = await allItems(client.listPolicies, { params, query })

@@ -45,7 +45,7 @@ export interface Plan {
   deployments: Deployment[]
   /** Environments whose labels of tools differ from those of the file. */
   labels: LabelChange[]
-  /** Deployed, but not in the file: somebody else's, so it stays. Empty with `prune`. */
+  /** Deployed, but not in the file: it may belong to another repository, so it stays. Empty with `prune`. */
   kept: Kept[]
   /** Shares of the file that were ended since, for example by an alert: they do not start again. */
   notRestarted: NotRestarted[]

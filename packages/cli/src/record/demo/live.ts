@@ -42,10 +42,10 @@ interface Cast {
   agent?: Agent
 }
 
-/** Goes on until the signal; then its open runs end as cancelled. */
+/** Runs until the signal; then its open runs end as cancelled. */
 export async function playLive(stage: LiveStage, signal: AbortSignal): Promise<void> {
   const next = numbers()
-  // Runs that wait for a person hold up no others.
+  // Runs that wait for a person do not delay others.
   const asking = new Set<Promise<void>>()
   const lane = async (): Promise<void> => {
     while (!signal.aborted) {

@@ -116,7 +116,7 @@ async function record(stage: Stage, runs: DemoRun[]): Promise<DemoRun[]> {
   return runs
 }
 
-/** A run that is there already would differ in its times. */
+/** A run that exists already would differ in its times. */
 async function isUnrecorded({ operator, place }: Stage, runId: string): Promise<boolean> {
   const params = { environmentId: place.environment.id, runId }
   return (await orNull(operator.readOperatorRun({ params }))) === null

@@ -16,7 +16,7 @@ export interface WantedRun {
   scores: Record<string, number>
 }
 
-/** The newest runs of a filter. Replays are no originals, and a filter of failed runs would find those that failed again. */
+/** The newest runs of a filter. Replays are left out, because a filter of failed runs would find failed replays. */
 export async function runsOf(source: RunSource, filters: string, limit: number) {
   const pageState = { hasMore: false }
   const { query, agent } = runFiltersIn(filters, Date.now())

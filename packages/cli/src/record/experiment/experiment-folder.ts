@@ -101,7 +101,7 @@ export class ExperimentFolder {
     this.folder = folder
   }
 
-  /** Null: there is none yet, or its runs are not chosen yet. */
+  /** Null: the folder is new, or its runs are not chosen yet. */
   read(): Experiment | null {
     const file = path.join(this.folder, 'experiment.json')
     if (!existsSync(file)) return null
@@ -130,7 +130,7 @@ export class ExperimentFolder {
     return path.join('tapes', name)
   }
 
-  /** Whole or not at all, and never through a link that somebody else has put there. */
+  /** Writes the file as a whole or not at all, and never through a link that somebody else has put there. */
   write(name: string, text: string): void {
     const file = path.join(this.folder, name)
     const partial = `${file}.${randomUUID()}.partial`
@@ -228,7 +228,7 @@ function heldBy(lock: string): number | undefined {
 }
 
 function isAlive(pid: number): boolean {
-  // Containers number their processes from 1: it is that of an earlier one.
+  // Processes in a container are numbered from 1, so this pid is that of an earlier process.
   if (pid === process.pid) return false
   try {
     return process.kill(pid, 0)
@@ -294,7 +294,7 @@ function parsed(text: string): unknown {
   }
 }
 
-/** The first setting that differs; undefined: none does. */
+/** The first setting that differs; undefined: all are equal. */
 export function otherSetting(one: ExperimentSettings, other: ExperimentSettings): string | undefined {
   return Object.keys(other).find((name) => {
     const key = name as keyof ExperimentSettings

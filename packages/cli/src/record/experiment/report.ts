@@ -1,4 +1,4 @@
-/** The results of an experiment as a table, and as a page of its own: without scripts, and it loads nothing. */
+/** The results of an experiment as a table, and as a page without scripts that loads nothing. */
 import { duration } from '@tacho/contract/engine/format.ts'
 import { counted, spokenMoney, spokenNumber, type Column } from '../../engine/output.ts'
 import type { Experiment, RunResult } from './experiment-folder.ts'

@@ -23,7 +23,7 @@ interface Likely extends Share {
 
 export interface ExperimentSums {
   replayed: number
-  /** Runs that kept to their tape. The others are cut short, so nothing else here counts them. */
+  /** Runs that followed their tape. The others are cut short, so nothing else here counts them. */
   kept: number
   verdicts: Record<Verdict, number>
   anotherWay: Likely

@@ -118,7 +118,7 @@ function comparedAtoms(messages: unknown, ignored: Ignored): Atom[] {
   return atomsOf(messages).filter(({ role }) => !skipped.has(role))
 }
 
-/** The first text of a request that is another one, in a few words. Undefined: what differs is no text of both. */
+/** The first text of a request that differs, shortened. Undefined: no text that both have differs. */
 export function changedText(tape: unknown, now: unknown, ignored: Ignored): string | undefined {
   const others = comparedAtoms(now, ignored)
   for (const [at, atom] of comparedAtoms(tape, ignored).entries()) {

@@ -173,7 +173,7 @@ export class Cursor {
     for (let at = this.#first; at < this.#left.length; at++) {
       const step = this.#left[at] as AskedStep
       if (!this.#used.has(step) && this.#isReady(step)) ready.push(step)
-      // Whatever ends much later has begun after the first, as a rule; a long one is found by its own tool or request.
+      // As a rule, a call that ends much later also began later; a long call is found by its own tool or request.
       if (first && ready.length > 0 && at - this.#first > LOOK_AHEAD) break
     }
     return ready.sort((a, b) => a.step - b.step)
@@ -185,7 +185,7 @@ export class Cursor {
       const earlier = this.#left[at] as AskedStep
       if (earlier.to >= step.from) return true
       if (earlier === step || this.#used.has(earlier) || isTogether(earlier, step)) continue
-      // Whatever it is inside of is the one that must come.
+      // The call that contains it must come first.
       if (earlier.within !== undefined) continue
       return false
     }

@@ -125,7 +125,7 @@ export function keepTape(dataset: Dataset, tape: DatasetTape, text: string): voi
   if (!existsSync(file)) writeFileSync(file, text, { flag: 'wx' })
 }
 
-/** Somebody may have removed one, such as after an erasure. */
+/** Somebody may have deleted the file, such as after an erasure. */
 export const isThere = (dataset: Dataset, tape: DatasetTape): boolean => existsSync(datasetFile(dataset, tape))
 
 export function datasetsIn(place: string): Dataset[] {

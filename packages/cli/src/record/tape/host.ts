@@ -56,7 +56,7 @@ const SETTLED_STEP_MS = 20
 const SHARED_CHARS = 256
 const SHARED_DEPTH = 20
 
-/** The events of a replay have the texts of its tape up to four times: each is held once. */
+/** The events of a replay contain the texts of its tape up to four times: each is stored once. */
 class SharedTexts {
   readonly #texts = new Map<string, string>()
 
@@ -113,7 +113,7 @@ export class ReplayHost {
     await new Promise<void>((resolve) => this.#server.close(() => resolve()))
   }
 
-  /** When the agent has ended in a process that goes on: its clients deliver what they have queued. */
+  /** Resolves when the agent has ended in a process that continues: its clients deliver what they have queued. */
   async settled(): Promise<void> {
     const isExpected = this.#tape.head.recordedBy === 'sdk'
     for (let waited = 0; waited < SETTLED_MS; waited += SETTLED_STEP_MS) {

@@ -19,14 +19,14 @@ export interface EndedCommand extends CommandReplay {
   isTimedOut: boolean
   /** The signal of the caller ended it. */
   isStopped: boolean
-  /** The end of what it wrote on standard error, if that is kept. */
+  /** The end of its standard error, if it is captured. */
   stderr: string
 }
 
 export interface CommandOptions extends HostOptions {
-  /** Ends the command that goes on after it left the tape, or that takes too long. */
+  /** Ends a command that continues after it left the tape, or that takes too long. */
   timeoutMs: number
-  /** stderr: so that standard output is the report's. tail: only the end of its standard error is kept. */
+  /** stderr: standard output belongs to the report. tail: only the end of standard error is captured. */
   output: 'inherit' | 'stderr' | 'ignore' | 'tail'
   /** Ends the command. */
   signal?: AbortSignal

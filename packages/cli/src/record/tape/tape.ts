@@ -94,7 +94,7 @@ export interface ToolStep extends Timed {
   /** The model call whose answer asked for it: its calls may come in any order. */
   askedBy?: number
   latency?: number
-  /** No guard stands before it, so a replay cannot answer it. */
+  /** No guard is in front of it, so a replay cannot answer it. */
   unguarded?: true
 }
 

@@ -191,7 +191,7 @@ function modelUsage(
   return Object.fromEntries(Object.entries(known).filter(([, value]) => value !== undefined))
 }
 
-/** A count that is no count stays as it is written, so that the server warns of it. */
+/** A value that is not a count stays as written, so that the server warns of it. */
 function tokens(usage: unknown): unknown {
   const counts = callCounts(usage)
   if (counts === null) return undefined

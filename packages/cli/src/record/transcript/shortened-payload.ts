@@ -7,7 +7,7 @@ export interface Fitted {
   shortened: boolean
 }
 
-/** A shortened payload keeps nothing below this level. */
+/** Below this level, a shortened payload has nothing. */
 const DEEPEST_KEPT = 100
 
 /** The payload itself if it fits. Otherwise halves the limit for texts and lists until it fits. */

@@ -237,13 +237,13 @@ function langfuseUsage(fields: Fields): string | undefined {
   ]
   const known = givenTexts
     .filter(isObject)
-    // Its unit is a text. A count that nobody can read stays, so that the import says it.
+    // Its unit is a text. An unreadable count stays, so that the import reports it.
     .map((usage) => Object.entries(usage).filter(([name, count]) => name !== 'unit' && count !== null))
     .find((usage) => usage.some(([, count]) => isSaid(count)))
   return known && JSON.stringify(Object.fromEntries(known))
 }
 
-/** A cost that nobody can read stays, so that the import says it. */
+/** An unreadable cost stays, so that the import reports it. */
 function langfuseCost(fields: Fields): unknown {
   const costs = [member(fields, 'totalCost'), member(fields, 'calculatedTotalCost')].filter(isSaid)
   return costs.find((cost) => Number(cost) > 0) ?? costs[0]

@@ -4,7 +4,7 @@
  */
 const DAY_MS = 86_400_000
 const LONGEST_STEP_MS = 1_000
-/** An earlier time is no time of a conversation with a model. */
+/** A conversation with a model cannot be earlier. */
 const OLDEST_MS = Date.UTC(2000, 0)
 
 /** Time of a message in milliseconds: ISO 8601 text, or Unix time in seconds or milliseconds. Null if missing. */

@@ -39,14 +39,14 @@ interface ActDialogProps {
 
 const NONE = 'none'
 
-/** Agents take a change up within seconds, so it is said before what will change, and where. */
+/** Agents apply a change within seconds, so the dialog first shows what will change, and where. */
 export function ActDialog({ workspaceId, act, item, name, newestVersion, places, onClose }: ActDialogProps) {
   const cache = useQueryClient()
   const others = places.filter(({ environment }) => environment.id !== act.environment.id)
   const { share: shareBefore, version: offered } = act.kind === 'deploy' ? act : {}
   const [version, setVersion] = useState(shareBefore?.version ?? offered ?? newestVersion)
   const [percent, setPercent] = useState(shareBefore ? String(Math.min(99, shareBefore.percent * 2)) : '')
-  // The others keep the version in force, so there must be another one.
+  // The other sessions keep the version in force, so there must be another version.
   const canShare =
     item.kind === 'prompt' && version !== NONE && act.deployment !== null && act.deployment.version !== version
   const share = canShare && percent !== '' && percent !== '100' ? Number(percent) : undefined

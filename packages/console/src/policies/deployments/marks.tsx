@@ -13,7 +13,7 @@ const MARKS = 200
 /** A share of the axis: marks that are closer are drawn as one. */
 const SEPARATE = 0.012
 
-/** Changes that stand at one place of the axis. */
+/** Changes at one place of the axis. */
 export interface Mark {
   /** Milliseconds. */
   at: number
@@ -133,7 +133,7 @@ export function plotMarks(marks: readonly Mark[]) {
   }
 }
 
-/** The same as a table, closed at first. */
+/** The same as a table, initially closed. */
 export function MarkTable({ marks }: { marks: readonly Mark[] }) {
   const changes = marks.flatMap((mark) => mark.changes)
   if (changes.length === 0) return null

@@ -197,7 +197,7 @@ function ClientList({ environmentId, name }: { environmentId: string; name: stri
       api.listConfigurationClients({ params: { environmentId }, query: { standing, limit: PAGE, cursor } }, { signal }),
     refreshMs: CLIENTS_REFRESH_MS,
   })
-  // A key sends events under ids of its own choice.
+  // A key can send events under any client id.
   const erase: Column<ConfigurationClient> = {
     head: 'Actions',
     right: true,

@@ -1,4 +1,7 @@
-/** The version in force beside the one before it: what their runs came to, whether the numbers show a difference, and the way back. */
+/**
+ * The version in force beside the previous one: the results of their runs, whether the numbers show a difference, and
+ * how to go back.
+ */
 import type { PromptResult } from '@tacho/contract/policies/prompt.ts'
 import { endedRuns, failureComparison, isDifferent } from '@tacho/contract/runs/statistics.ts'
 import { useQuery } from '@tanstack/react-query'

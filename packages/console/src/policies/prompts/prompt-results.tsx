@@ -11,7 +11,7 @@ import { Time } from '../../web/text/times.tsx'
 import { Chip } from '../../web/ui/chip.tsx'
 import { promptResultsQuery } from '../queries.ts'
 
-/** Runs of a version that the service sums up: LIMITS.promptResultRuns, which stands in a larger file. */
+/** Runs of a version that the service sums up: LIMITS.promptResultRuns, which is in a larger file. */
 const MOST_RUNS = 1_000
 
 /** What the runs of each version did in this environment, side by side. */

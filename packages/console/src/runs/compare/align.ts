@@ -25,7 +25,7 @@ export const ALIGNED = 30_000
 const ALIGN_MS = 15_000
 const STRETCH_MS = 2_000
 
-/** Their labels are what somebody said, another time in other words. */
+/** Their labels are texts, which may be worded differently another time. */
 const SAYS = new Set(['USER_INPUT', 'LLM_CALL', 'ERROR', 'SESSION_OUTCOME'])
 
 const TOOL_TYPES = new Set(['TOOL_START', 'TOOL_CALL'])
@@ -56,7 +56,7 @@ export function align(
   return { places, isRough }
 }
 
-/** Calls of different tools are different steps, whatever their place. */
+/** Calls of different tools are different steps, wherever they are. */
 const kindOf = ({ eventType, label }: AlignedStep): string =>
   TOOL_TYPES.has(eventType) ? JSON.stringify([eventType, label]) : eventType
 

@@ -41,7 +41,7 @@ export function CompareDialog({ runId, agent, onClose }: Props) {
   })
   const others =
     data?.items.filter((run) => environmentId !== place.environment.id || run.runId !== runId).slice(0, SHOWN) ?? []
-  // The list may still be that of an earlier text.
+  // The list may still belong to an earlier text.
   const first = isPlaceholderData ? others.find((run) => run.runId.startsWith(q)) : others[0]
   const chosen = other ?? (q === '' ? null : (first?.runId ?? null))
   return (

@@ -57,7 +57,7 @@ function messagesText(payload: Json, key: string): string {
 
 /** Longer texts are compared as far as this. */
 export const COMPARED_CHARS = 40_000
-/** Texts that differ in more words have little in common; they stand side by side as they are. */
+/** Texts that differ in more words have little in common; they are shown side by side, unmarked. */
 const EDITS = 2_000
 const COMPARE_MS = 100
 

@@ -17,7 +17,7 @@ interface PairRowProps {
   b: string
   /** What differs, in words. */
   mark: string
-  /** Otherwise other words are no difference that counts, and none is marked. */
+  /** If the runs were asked different things, differences in words do not count, and none is marked. */
   isSameQuestion: boolean
 }
 
@@ -215,7 +215,7 @@ const OWN = {
   question: 'rounded-xs bg-hover text-ink',
 }
 
-/** A text whose own words stand out, by colour and by a line under them. */
+/** A text whose own words are marked, by colour and an underline. */
 function Words({ text, words, look }: BothWordsProps) {
   if (!words) return <ShownText text={text} lineBreaks />
   const hiddenText = text.slice(COMPARED_CHARS)

@@ -57,7 +57,7 @@ function causeText({ errorClass, message }: NonNullable<Failing['failure']>): st
   return STATUS.exec(whole)?.[0] ?? whole.slice(0, CAUSE_CHARS)
 }
 
-/** `2 steps in one run only`, or that there are none. */
+/** `2 steps in one run only`, or a sentence that there are none. */
 export function aloneText(pairs: readonly Pair[]): string {
   const alone = pairs.filter(({ a, b }) => a === null || b === null).length
   return alone > 0 ? `${counted(alone, 'step')} in one run only.` : 'The runs took the same steps.'

@@ -1,7 +1,7 @@
 import type { RunColumn } from '@tacho/contract/runs/run-view.ts'
 import { RUN_COLUMNS } from '@tacho/contract/engine/words.ts'
 
-/** Columns of the list of runs. A person chooses them; their names stand in the address and in saved views. */
+/** Columns of the list of runs. A person chooses them; their names are in the address and in saved views. */
 const COLUMN_WORDS = {
   status: 'Status',
   run: 'Run',

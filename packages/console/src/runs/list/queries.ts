@@ -23,7 +23,7 @@ export function useRuns(environmentId: string, { columns: _, ...search }: RunLis
   const runs = useInfiniteQuery({
     queryKey,
     queryFn: ({ pageParam, signal }) => readPage(environmentId, search, pageParam, signal),
-    // A cursor holds for the filter it was made with.
+    // A cursor is valid only for the filter it was made with.
     initialPageParam: undefined as Start | undefined,
     getNextPageParam: ({ next }) => next,
     refetchOnWindowFocus: false,
@@ -40,7 +40,7 @@ export function useRuns(environmentId: string, { columns: _, ...search }: RunLis
   const showNews = () => {
     if (newest.data) cache.setQueryData(queryKey, { pages: [newest.data], pageParams: [undefined] })
   }
-  // No row can move where there is none.
+  // In an empty list, no row can move.
   const isFirst = items.length === 0 && news > 0
   useEffect(() => {
     if (isFirst) showNews()

@@ -28,7 +28,7 @@ interface Column {
   /** Left out on a phone. */
   wide?: boolean
   cell: (run: OperatorRun) => ReactNode
-  /** The whole text, for what may be cut. */
+  /** The whole text of a cell that may be cut. */
   title?: (run: OperatorRun) => string
   /** Finds the runs with the same value. */
   filter?: (run: OperatorRun) => RunListAddress | false
@@ -99,7 +99,7 @@ function hourOf(startedAt: string): RunListAddress {
 
 const NAMES_SHOWN = 2
 
-/** Chips that stand together, and the number of those that have no room. */
+/** Adjacent chips, and the number of those without room. */
 function names(
   by: 'tool' | 'model',
   of: (run: OperatorRun) => readonly string[],

@@ -166,7 +166,7 @@ interface Props {
   onShow: () => void
 }
 
-/** Takes no place, so that no row moves when it appears. */
+/** Takes no room, so that no row moves when it appears. */
 function NewRuns({ news, gone, onShow }: Props) {
   const parts = [news > 0 && counted(news, 'new run'), gone > 0 && `${counted(gone, 'run')} no longer matching`]
   const text = parts.filter((noticePart) => noticePart !== false).join(', ')

@@ -108,7 +108,7 @@ export function useAskedFor(environmentId: string, runs: Range | undefined) {
   })
 }
 
-/** Agents whose runs show that they cost more than those of the time before; since when, and what was deployed then. */
+/** Agents whose runs cost more than in the time before, as far as the numbers show; since when, and what was deployed then. */
 export function useDearer(environmentId: string, time: ReturnType<typeof useTime>['data']) {
   const looked = time ? dearerAgents(time.agents, time.agentsBefore) : []
   return useQuery({

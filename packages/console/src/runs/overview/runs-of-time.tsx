@@ -127,7 +127,7 @@ function Bars({ environmentId, window, bars, barMs }: BarsProps) {
   )
 }
 
-/** All bars are as wide, also the last one, which may be shorter. */
+/** All bars have the same width, also the last one, which may cover less time. */
 function placeIn(bars: readonly Part[], time: number): number | null {
   const at = bars.findIndex(({ from, to }) => time >= from && time < to)
   const bar = bars[at]
@@ -146,7 +146,7 @@ const widths = (barCount: number) =>
 
 const BAR = 'flex h-16 flex-col-reverse border-b border-edge px-px'
 
-/** Above cut bars stands their count. In percent of the height. */
+/** Cut bars have their count above them. In percent of the height. */
 const roomOf = (areCut: boolean) => (areCut ? 72 : 100)
 
 interface BarProps {

@@ -44,7 +44,7 @@ function causeOf(failure: RunFailure | null): Cause {
   }
   const { name, place } = failure
   const whole = facts.join(': ')
-  // Parts that differ from run to run, such as ids and amounts, are no other cause.
+  // Parts that differ from run to run, such as ids and amounts, do not make another cause.
   const masked = whole.replaceAll(/\S*\d\S*/g, '…').slice(0, CAUSE_CHARS)
   const status = STATUS.exec(whole)?.[0]
   const text = name === null ? masked : status === undefined ? `${name}: ${masked}` : `${name} ${status}`

@@ -58,7 +58,7 @@ export function PayloadPart({ name, value }: { name: string; value: unknown }) {
 const route = getRouteApi('/w/$workspace/$environment')
 const ID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/
 
-/** The id is the word of a client: nothing is shown if there is no such approval here. */
+/** A client reports the id: nothing is shown if no such approval exists here. */
 export function Decided({ approvalId }: { approvalId: string }) {
   const { place } = route.useRouteContext()
   const params = route.useParams()
@@ -84,7 +84,7 @@ export function Decided({ approvalId }: { approvalId: string }) {
   )
 }
 
-/** The error that an event tells: its class and message, its causes, its stack. */
+/** The error of an event: its class and message, its causes, its stack. */
 
 interface Props {
   eventType: string

@@ -126,7 +126,7 @@ function handOffText(label: string, payload: Json): string {
   return to === null || label.includes(to) ? '' : inShort(`from ${from ?? '?'} to ${to}`)
 }
 
-/** The beginning of what was said, where the label does not say it: "user prompt" says nothing. */
+/** The beginning of the text, if the label does not show it, such as "user prompt". */
 function textBeside(label: string, payload: Json): string {
   const text = (textAt(payload, 'text') ?? contentText(payload['content'])).replace(/\s+/g, ' ').trim()
   return text.startsWith(label.replace(/…$/, '')) ? '' : inShort(text, NOTE_CHARS)

@@ -59,7 +59,7 @@ function Printed({ runId, steps, total, problems }: Props) {
   )
 }
 
-/** The browser takes its picture of the page right after it says so: the rows must be there by then. */
+/** The browser takes its picture of the page right after this event: the rows must be there by then. */
 function useIsPrinting(): boolean {
   const [isPrinting, setPrinting] = useState(false)
   useEffect(() => {

@@ -43,7 +43,7 @@ interface Props {
   failed: { step: Step; times: number } | null
   onCompare: () => void
   onJudge: () => void
-  /** Shows the step that tells the error. */
+  /** Shows the step that has the error. */
   onFailure: () => void
 }
 
@@ -238,7 +238,7 @@ function Causes({ runId, eventId }: { runId: string; eventId: string }) {
   ))
 }
 
-/** Nothing, while a run of a numbering client runs without gaps, or if some events have no numbers, as those of hooks. */
+/** Shows nothing while a run of a numbering client has no gaps, or if some events have no numbers, such as those of hooks. */
 function Arrived({ run: { completeness, status } }: { run: OperatorRun }) {
   const { state, recorders, unnumbered } = completeness
   if (recorders.length === 0 || (state === 'OPEN' && status === 'RUNNING')) return null

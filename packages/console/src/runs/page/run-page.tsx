@@ -44,7 +44,7 @@ export function RunPage() {
   const { problems, areRead } = useProblems(environmentId, run.data, steps, lost)
   const question = run.data?.title ?? null
   const stepBars = useMemo(() => barsOf(steps), [steps])
-  // Scores come later, and are no part of what the run did.
+  // Scores come later, and are not part of the run's own steps.
   const extent = useMemo(
     () => extentOf(stepBars.filter((_, index) => steps[index]?.eventType !== 'SCORE')),
     [stepBars, steps],
@@ -249,7 +249,7 @@ const NONE: ReadonlySet<string> = new Set()
 const isCallBefore = ({ eventType, parentSpanId, index }: Step, call: Step): boolean =>
   index < call.index && eventType === 'LLM_CALL' && parentSpanId === call.parentSpanId
 
-/** The step `by` places further in the list; the first step if none is selected. */
+/** The step that is `by` places further in the list; the first step if none is selected. */
 function neighbour(steps: readonly Step[], selected: Step | null, by: 1 | -1): Step | undefined {
   if (selected === null) return steps[0]
   const at = steps.indexOf(selected)

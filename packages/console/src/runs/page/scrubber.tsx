@@ -27,7 +27,7 @@ export function Scrubber({ steps, whole, problems, selected, zoom, onSelect, onZ
   const [drag, setDrag] = useState<{ x: number; from: number; to: number } | null>(null)
   const start = whole.from
   const span = Math.max(1, whole.to - whole.from)
-  // Scores come later, and are no part of what the run did.
+  // Scores come later, and are not part of the run's own steps.
   const acts = useMemo(() => steps.filter(({ eventType }) => eventType !== 'SCORE'), [steps])
   const path = useMemo(() => densityPath(acts, start, span), [acts, start, span])
   const placeOf = (time: number) => Math.max(0, ((time - start) / span) * BUCKETS)

@@ -7,7 +7,7 @@ import type { Step } from '../queries.ts'
 
 const TYPING_MS = 300
 const PAGE_HITS = 100
-/** Shown at most. More hits than that are no answer. */
+/** At most this many are shown: nobody reads more. */
 const HITS_MAX = 1_000
 
 interface Hits {
@@ -81,7 +81,7 @@ async function searchAll(
   }
 }
 
-/** The text once nobody types for a moment. */
+/** The text after a moment without typing. */
 function useSettled(text: string): string {
   const [settled, setSettled] = useState(text)
   useEffect(() => {

@@ -28,7 +28,7 @@ interface Props extends Omit<StepListProps, 'steps'> {
   snippets: ReadonlyMap<string, readonly SnippetPart[]>
 }
 
-/** Beyond this part of the width, what a bar says stands before it. */
+/** Beyond this part of the width, the text of a bar is in front of it. */
 const TURN = 75
 const TICKS = [0, 0.25, 0.5, 0.75, 1]
 const CHART = 'relative hidden h-full w-[28%] @5xl:w-[34%] shrink-0 overflow-hidden sm:block'
@@ -158,7 +158,7 @@ function Turn({ branch, onTurn }: TurnProps) {
   )
 }
 
-/** It stands for other steps too: those below it, or those of a folded loop. */
+/** It also represents the steps below it, or those of a folded loop. */
 const isSum = ({ below, isClosed }: Row): boolean => below > 0 || isClosed
 
 /** Sums of a branch with all that is below it, and of a model call. */
@@ -179,7 +179,7 @@ function Sums({ branch, from }: { branch: Row; from: number }) {
   )
 }
 
-/** One row that stands for the folded steps. */
+/** One row that represents the folded steps. */
 function Folded({
   branch: { below, times, to, tokens },
   from,

@@ -100,7 +100,7 @@ function inSpans(steps: readonly Step[], stepBars: readonly Bar[]): Placed[] {
   const parents = new Map<string, string>()
   const root: Span = { from: 0, parts: [] }
   for (const step of steps) {
-    // The step that closes a span is drawn from its start, and stands at its end.
+    // The step that closes a span is drawn from its start, and placed at its end.
     const from = step.latency === null ? step.time : barOf(stepBars, step).from
     const { spanId, parentSpanId } = step
     if (spanId === null) {

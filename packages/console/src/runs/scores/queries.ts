@@ -29,7 +29,7 @@ export const judgesQuery = (environmentId: string, name: string, window: { from:
     queryFn: () => api.readScoreAgreement({ params: { environmentId }, query: { name, ...window } }),
   })
 
-/** Judging, and taking it back. Pages that show scores read again; the queue keeps its place. */
+/** Judging, and undoing it. Pages that show scores read again; the queue keeps its place. */
 export function useJudging(environmentId: string) {
   const cache = useQueryClient()
   const onSuccess = async (_: Score, { runId }: { runId: string }) => {

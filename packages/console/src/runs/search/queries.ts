@@ -20,7 +20,7 @@ export const searchSettingsQuery = (environmentId: string) =>
       data?.state === 'INDEXING' || data?.state === 'REMOVING' ? FOLLOW_MS : false,
   })
 
-/** A cursor holds for the window it was made with. */
+/** A cursor is valid only for the window it was made with. */
 interface Place {
   times: { from?: string; to?: string }
   cursor: string

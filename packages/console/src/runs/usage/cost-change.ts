@@ -15,7 +15,7 @@ export interface CostChange {
   price: number
 }
 
-/** Null: a part is not known in one of the times, so nothing can be said of the whole. */
+/** Null: a part is unknown in one of the times, so the whole is too. */
 export function costChange(now: Costing, before: Costing | undefined): CostChange | null {
   if (before === undefined) return null
   const [one, other] = [now, before].map((of) => {

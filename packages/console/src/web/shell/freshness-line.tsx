@@ -1,4 +1,4 @@
-/** One line on every page: since when it may be wrong, and when it is current again. */
+/** One line on every page: since when it may be outdated, and when it is current again. */
 import { useQueryClient, type Query } from '@tanstack/react-query'
 import { useCallback, useSyncExternalStore } from 'react'
 import { isTemporary } from '../api.ts'

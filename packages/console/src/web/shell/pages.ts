@@ -4,8 +4,8 @@ import { readRange, type Range } from '../address.ts'
 import type { Place } from '../queries.ts'
 
 /**
- * The pages of the palette and the keys `g …`, in order. `hasRange`: its address holds a range of time, which goes along from
- * page to page. `also`: what people type who look for something on it.
+ * The pages of the palette and of the keys `g …`, in order. `hasRange`: its address contains a range of time, which
+ * stays from page to page. `also`: words that people type to find it.
  */
 export const PAGES = [
   { name: 'Overview', also: '', to: '/w/$workspace/$environment', key: 'o', hasRange: true },
@@ -73,7 +73,7 @@ const RANGED: ReadonlySet<string> = new Set([
 /** Whether the page with this route reads a range from its address. */
 const hasRange = (fullPath: string): boolean => RANGED.has(fullPath.replace(/\/$/, ''))
 
-/** The range that goes along: that of the page on screen, or of the last page that has one, such as Runs before a run. */
+/** The range that stays: that of the page on screen, or of the last page that has one, such as Runs before a run. */
 export function useCarriedRange(): Range {
   const text = useMatches({
     select(matches) {

@@ -125,7 +125,7 @@ function useChoices(text: string, acts: readonly (NamedAct & { key: string })[],
     note: 'Page',
     open: () => void navigate({ ...withRange(page, range), params }),
   }))
-  // Enter opens the first choice, so those of the text before must fit what stands there now.
+  // Enter opens the first choice, so choices for an earlier text must match the present one.
   const fitting = (runs?.items ?? []).filter(({ runId }) => !isPlaceholderData || runId.startsWith(text))
   const foundRuns = (text === '' ? [] : fitting).map(({ id, runId, agent }) => ({
     id,
@@ -160,7 +160,7 @@ function useAgents(text: string): Choice[] {
   })
   if (text === '') return []
   const wanted = text.toLowerCase()
-  // Enter opens the first choice: those of the text before must fit what stands there now.
+  // Enter opens the first choice: choices for an earlier text must match the present one.
   return (data?.items ?? [])
     .filter(({ name, reportedName, agentId }) =>
       `${name}\n${reportedName}\n${agentId ?? ''}`.toLowerCase().includes(wanted),

@@ -64,7 +64,7 @@ export function plainText(line: string): string {
 export const runName = ({ title, runId }: { title: string | null; runId: string }): string =>
   title === null ? runId : plainText(title)
 
-/** Browser and system, as people name them; what is unknown is shown as it was sent. */
+/** Browser and system, by their usual names; an unknown one is shown as sent. */
 export function programOf(userAgent: string | null): string {
   if (userAgent === null) return 'Unknown program'
   const browser = /\b(Edg|Firefox|Chrome|Safari)[/\w]*\//.exec(userAgent)?.[1]

@@ -111,5 +111,5 @@ const IMAGE = /^data:image\/(?:png|jpeg|gif|webp);base64,[A-Za-z0-9+/]+={0,2}$/
 /** Images up to 1 MiB are shown. SVG is not: it can hold scripts, as a document can. */
 const CHARS_MAX = 1_398_200
 
-/** Whether an address is an image that lies in it and that may be drawn. No other is ever loaded. */
+/** Whether an address contains an image that may be shown. No other image is ever loaded. */
 const drawable = (address: string): boolean => address.length <= CHARS_MAX && IMAGE.test(address)

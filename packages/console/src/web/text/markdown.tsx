@@ -113,7 +113,7 @@ function Table({ table: { header, rows }, depth }: { table: Tokens.Table; depth:
 
 const Rows = ({ children }: { children: ReactNode }) => children
 
-/** A link with its address behind it, unless that is what it says. Its host is written in ASCII letters. */
+/** A link followed by its address, unless its text is the address. Its host is written in ASCII letters. */
 function Link({ link: { href, text }, children }: { link: Tokens.Link; children: ReactNode }) {
   const address = webAddress(href)
   if (address === null) {

@@ -55,7 +55,7 @@ const STANDS_OUT = 3
 const LEFT = 2
 /** Fewer bars have no usual height. */
 const LEAST_BARS = 6
-/** The height can show so few runs whatever the others are. */
+/** So few runs fit the height, whatever the others are. */
 const FEW_RUNS = 12
 
 /** The count at the top of the chart: the greatest, or less if few bars stand out. */

@@ -23,7 +23,7 @@ interface DataTableProps<Item> {
   current?: Item | undefined
 }
 
-/** A list of things that people made or that are few: not windowed. */
+/** A list that people made or that is short: not windowed. */
 export function DataTable<Item>({ label, columns, items, keyOf, current }: DataTableProps<Item>) {
   return (
     <div className="overflow-x-auto" tabIndex={-1}>
@@ -57,7 +57,7 @@ export function DataTable<Item>({ label, columns, items, keyOf, current }: DataT
   )
 }
 
-/** A cell without a value says so: an empty one could be a fault. A column of acts gives `false`. */
+/** A cell without a value says so, because an empty cell could be a fault. A column of acts gives `false`. */
 function Filled({ children }: { children: ReactNode }) {
   if (children !== null && children !== undefined && children !== '') return children
   return (

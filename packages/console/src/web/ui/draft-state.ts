@@ -15,8 +15,8 @@ interface DraftState<Value> {
 }
 
 /**
- * `name` says what is written, with the version that it changes. `initial` is a text, or an object of texts: what was kept in
- * another shape is left.
+ * `name` identifies the draft, with the version that it changes. `initial` is a text, or an object of texts: a stored
+ * draft of another shape is ignored.
  */
 export function useDraftState<Value extends string | object>(name: string, initial: Value): DraftState<Value> {
   const [state, setState] = useState(() => {

@@ -1,4 +1,4 @@
-/** The fields above a list, from the table of its filters. What they hold stands in the address. */
+/** The fields above a list, from the table of its filters. The address contains their values. */
 import { AMOUNT_PATTERN, type FilterRow } from '@tacho/contract/web/filter.ts'
 import { useState, type ReactNode } from 'react'
 import { NO_RANGE, readRange } from '../address.ts'

@@ -1,4 +1,4 @@
-/** Filters above a list. What they hold stands in the address. */
+/** Filters above a list. The address contains their values. */
 import { useEffect, useId, useState } from 'react'
 
 const TYPING_MS = 250

@@ -88,8 +88,8 @@ interface Options<Item> {
 }
 
 /**
- * `j` and `k` move through a list, Enter opens. Gives the row that is chosen. If the chosen row has gone, such as an issue
- * that was resolved, they go on from its place.
+ * `j` and `k` move through a list, Enter opens. Returns the chosen row. If that row has disappeared, such as an issue
+ * that was resolved, they continue from its place.
  */
 export function useListKeys<Item>({ items, keyOf, open, reset, more }: Options<Item>): Item | undefined {
   const [chosen, choose] = useState<{ key: string; at: number } | null>(null)
@@ -97,7 +97,7 @@ export function useListKeys<Item>({ items, keyOf, open, reset, more }: Options<I
   const at = items.findIndex((item) => keyOf(item) === chosen?.key)
   const current = items[at]
   const move = (by: number) => {
-    // The row below a row that has gone stands in its place.
+    // The row below a row that disappeared is now in its place.
     const from = current === undefined && chosen !== null ? chosen.at - (by > 0 ? 1 : 0) : at
     const next = Math.max(0, Math.min(items.length - 1, from + by))
     const item = items[next]

@@ -39,9 +39,9 @@ interface Props {
   areLines?: boolean
   format: (value: number) => string
   before?: Before | undefined
-  /** Moments at which a line stands, in milliseconds. */
+  /** Times at which a line is drawn, in milliseconds. */
   lines?: readonly number[]
-  /** Above the plot, as wide as its axis of time. `placeOf`: the share of its width at which a moment stands; null: outside. */
+  /** Above the plot, as wide as its time axis. `placeOf`: the share of the width for a moment; null: outside. */
   above?: (placeOf: (time: number) => number | null) => ReactNode
   /** The moment, in Unix seconds, at which the step that was clicked begins. */
   onPick: (time: number) => void
@@ -75,7 +75,7 @@ export function Plot(props: Props) {
     const axis = { stroke: colour('soft'), grid: { stroke: colour('line'), width: 1 } }
     const heights = areLines ? series.map(({ values }) => [...values]) : stacked(series)
     const stacks = series.map((one, index) => ({ one, heights: heights[index] ?? [] }))
-    // The highest stack first: what stands below it is drawn over it.
+    // The highest stack first: lower ones are drawn over it.
     if (!areLines) stacks.reverse()
     const barPaths = uPlot.paths.bars?.({ size: [0.85, 64], align: 0 })
     const plot = new uPlot(
@@ -160,7 +160,7 @@ interface ShownAxis {
   max: number
 }
 
-/** A bar stands in the middle of its step: `shift` seconds after where the scale has it. */
+/** A bar is in the middle of its step: `shift` seconds after its place on the scale. */
 function shownAxis({ bbox, scales }: uPlot, shift: number): ShownAxis {
   const { min, max } = scales['x'] ?? {}
   const ratio = window.devicePixelRatio
@@ -231,7 +231,7 @@ function labelHighest(plot: uPlot, format: (value: number, at: number) => string
 function Legend({ times, series, areLines = false, format, before, at }: Props & { at: number | null }) {
   const sumOf = ({ values }: Series) => values.reduce<number>((sum, value) => sum + (value ?? 0), 0)
   const whole = series.reduce((sum, one) => sum + sumOf(one), 0)
-  // A sum of zero is what nobody recorded, not something free.
+  // A sum of zero means that nobody recorded a value, not that it was free.
   const sumText = (sum: number, mark: CostMark) => (sum === 0 ? 'nothing recorded' : mark + format(sum))
   const marksOf = ({ marks = [] }: Series) => (at === null ? weakestMark(marks) : (marks[at] ?? ''))
   const mark = weakestMark(series.map(marksOf))

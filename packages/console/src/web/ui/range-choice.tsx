@@ -1,4 +1,4 @@
-/** Chooses the time that a page shows. What is chosen stands in the address. */
+/** Chooses the time that a page shows. The address contains the choice. */
 import { useState } from 'react'
 import { Field } from './field.tsx'
 import { Choice } from './filters.tsx'

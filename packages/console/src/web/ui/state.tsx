@@ -1,4 +1,4 @@
-/** States, drawn the same wherever they stand. */
+/** States, drawn the same everywhere. */
 import type { ReactNode } from 'react'
 import { STATES, type StateName } from '../text/states.ts'
 import { Chip, type Tone } from './chip.tsx'

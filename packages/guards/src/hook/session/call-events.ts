@@ -102,7 +102,7 @@ function recordDeclined(tacho: Tacho, call: StoredCall, message: string): void {
   sessionRun(tacho, call).record(event)
 }
 
-/** A sub-agent in the background goes on while its user writes the next prompt. */
+/** A background sub-agent continues while its user writes the next prompt. */
 function endedBy(record: HookRecord): ((call: StoredCall) => boolean) | null {
   const { event, fields } = record
   switch (event) {

@@ -33,7 +33,7 @@ export function openJudgedCalls(root: string) {
       makeFolder()
       appendFileSync(file, callIds.map((callId) => `${short(callId)}\n`).join(''), { mode: 0o600 })
     },
-    /** Tells whether a call of this session was added. */
+    /** Reports whether a call of this session was added. */
     of(sessionId: string): (callId: string) => boolean {
       const known = new Set(textOf(fileOf(sessionId)).split('\n'))
       return (callId) => known.has(short(callId))

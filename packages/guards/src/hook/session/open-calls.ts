@@ -30,7 +30,7 @@ export interface OpenCall {
   readonly input?: unknown
   /** The hash that was judged. With masked members, it differs from `plainHash`. */
   readonly inputHash: string | null
-  /** Tells whether the tool ran with this input. */
+  /** Shows whether the tool ran with this input. */
   readonly plainHash: string | null
   readonly approvalId: string | null
   readonly isRefused?: boolean

@@ -1,6 +1,6 @@
 /**
- * Most calls match no policy: nothing is recorded of them, and nobody is asked. Whether a call is such a call, without the SDK. All that is
- * unusual is left to run-hook.ts, which decides with the SDK.
+ * Most calls match no policy, so nothing is recorded and nobody is asked. Decides without the SDK whether a call is one
+ * of these. Anything unusual is left to run-hook.ts, which uses the SDK.
  */
 import { createHmac } from 'node:crypto'
 import { readFileSync, statSync } from 'node:fs'

@@ -1,6 +1,6 @@
 /**
- * Tools that ran without a decision: the hooks were off, not trusted or not called. They cannot be undone, but they are recorded
- * in their run, make an issue, and the person in front of the agent is told.
+ * Tools that ran without a decision: the hooks were off, not trusted or not called. They cannot be undone, but they are
+ * recorded in their run, open an issue, and the person in front of the agent gets a message.
  */
 import type { Run, Tacho } from '@tacho/sdk'
 import { digest } from '../../state.ts'

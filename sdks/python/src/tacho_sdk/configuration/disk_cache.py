@@ -62,7 +62,7 @@ class DiskCache:
 
     @property
     def is_due(self) -> bool:
-        """Whether the time in the file is so old that it is worth writing."""
+        """Whether the time in the file is old enough to be written again."""
         return time.time() - self._written_at > self._max_age / 48
 
     def write(self, new_configuration: Kept) -> None:

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from ..delivery.diagnostics import Diagnostics
     from ..recording.context import RunScope
 
-# With any text that a host may give a value.
+# Any name that a host may give a value.
 _PLACEHOLDER = re.compile(r"\{\{\s*([^{}\s](?:[^{}]{0,254}?[^{}\s])?)\s*\}\}")
 # Others, such as `{{#if}}` of a template language, are not meant for `render`.
 _NAME = re.compile(r"\w[\w.-]*\Z")

@@ -44,7 +44,7 @@ _CLOSING_HEADER = "x-tacho-closing"
 _GOODBYE_SECONDS = 1.0
 _WAIT_HEADER = "x-tacho-wait"
 _WAIT_SECONDS_MAX = 300
-# A short process asks once, and a service that does not wait is not asked without end.
+# A short process sends one request, and a service without waits is not asked again and again.
 _WATCH_AFTER_SECONDS = 1.0
 
 
@@ -105,7 +105,7 @@ class RuntimeConfiguration:
         self._is_tried = self._current is not None
         self._failures = 0
         self._next = 0.0
-        # When a call that is judged late waits no longer for the refresh that is due.
+        # When a call that is judged late stops waiting for the refresh that is due.
         self._wait_until: float | None = None
         # Seconds for which a request may wait; 0: the service does not offer it.
         self._offered = 0
@@ -155,7 +155,7 @@ class RuntimeConfiguration:
 
     @property
     def _is_late(self) -> bool:
-        """Whether a refresh was due and did not begin: the machine slept, or the thread is not there."""
+        """Whether a refresh was due and did not begin: the machine slept, or the thread does not exist."""
         is_due = max(time.monotonic() - self._next, time.time() - self._due) > _LATE_SECONDS
         return is_due and self._current is not None and self._is_started and not self._is_stopped
 
@@ -207,7 +207,7 @@ class RuntimeConfiguration:
         return lambda: self._listeners.remove(listener) if listener in self._listeners else None
 
     def _say_goodbye(self, timeout: float) -> None:
-        """Closes. The service waits no longer for a client that it knows, and that says that it ends."""
+        """Closes. The service stops waiting for a known client that reports its end."""
         is_due = self._is_known and not self._is_stopped
         self._is_known = False
         if not is_due or timeout <= 0:

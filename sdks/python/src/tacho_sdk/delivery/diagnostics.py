@@ -85,7 +85,7 @@ class Diagnostics:
         self._tell()
 
     def hold_messages(self) -> None:
-        """The thread takes the lock of a queue: its diagnostics wait for `release`."""
+        """Call it while the thread holds the lock of a queue: its diagnostics wait for `release`."""
         self._locks.count = getattr(self._locks, "count", 0) + 1
 
     def release(self) -> None:

@@ -28,7 +28,7 @@ _PAYLOAD_BYTES = 131_072
 _EVIDENCE_BYTES = 65_536
 _QUEUED_MAX = 1_000
 _QUEUED_BYTES_MAX = 4 * 1_048_576
-# Codes of what the sender reports. It says nothing else: events tell whether the service answers.
+# Codes that the sender reports. It reports nothing else: events show whether the service answers.
 _CODES = {
     "event_rejected": "issue_record_rejected",
     "events_dropped": "issue_record_dropped",
@@ -72,7 +72,7 @@ class IssueRecordCounters:
 
 
 class _Counts(Diagnostics):
-    """Counts records. What it reports, the client reports."""
+    """Counts records. What it reports goes to the client's diagnostics."""
 
     def __init__(self, client: Diagnostics) -> None:
         super().__init__(None)
@@ -114,9 +114,9 @@ class IssueRecords:
 
     def report(self, scope: RunScope | None, report: IssueReport, *, own_id: str | None = None) -> str | None:
         """
-        Queues one record; never raises and never waits. Returns its `clientRecordId`, the same in every attempt; None
-        if the record is dropped. `own_id`: by which another process looks for the record, in the name of the client that asks
-        for the run's approvals.
+        Queues one record; never raises and never waits. Returns its `clientRecordId`, the same in every attempt;
+        None if the record is dropped. `own_id`: the id by which another process looks for the record, in the name of
+        the client that asks for the run's approvals.
         """
         self._counts.count("recorded")
         if not self.sender.is_open:

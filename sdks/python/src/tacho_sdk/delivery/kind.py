@@ -30,7 +30,7 @@ class Kind:
 
 
 def _body_of(batch: Sequence[QueuedItem], corrected: Callable[[str], str]) -> str:
-    """Once for each recorder, an event says what was dropped before."""
+    """One event of each recorder says what was dropped before."""
     told_recorders: set[Recorder] = set()
     texts: list[str] = []
     for event in batch:

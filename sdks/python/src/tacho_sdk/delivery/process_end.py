@@ -59,7 +59,7 @@ _signal_at_exit: int | None = None
 
 
 class _Key:
-    """What multiprocessing calls back for: it keeps only weak references."""
+    """The object that multiprocessing keeps a weak reference to."""
 
 
 _key = _Key()
@@ -158,7 +158,7 @@ def _on_signal(number: int, _frame: FrameType | None) -> None:
     # A second signal ends the process at once.
     signal.signal(number, signal.SIG_DFL)
     if _is_exiting:
-        # The flush below this frame may hold a lock, for which another flush would wait in vain.
+        # The flush below this frame may hold a lock, so another flush would wait for ever.
         _signal_at_exit = number
         return
     try:
@@ -178,7 +178,7 @@ def _listen_to_threads() -> None:
 
 
 def _on_thread_exception(thread_error: Any) -> None:
-    """A run that was begun in the thread without a block has no other end."""
+    """A run that was begun in this thread without a block ends only here."""
     try:
         error = thread_error.exc_value
         if error is not None and not issubclass(type(error), SystemExit) and thread_error.thread is not None:

@@ -14,12 +14,13 @@ _DIGITS = "0123456789abcdefghijklmnopqrstuvwxyz"
 
 
 class Recorder:
-    """What this client recorded of a run: the service counts what of it arrived."""
+    """What this client recorded of a run: the service counts how much of it arrived."""
 
     def __init__(self, owner: object, span_id: str) -> None:
         """`owner`: the client in this process. `span_id`: the root span of the run here, in hexadecimal."""
         self.owner = owner
-        # Five characters: an event gets longer by 13 to 16 bytes. In base 36 they tell 60 million recorders of a run apart.
+        # Five characters make an event 13 to 16 bytes longer. In base 36 they distinguish 60 million recorders of a
+        # run.
         self.id = base36(int(span_id[:13], 16))[-5:].rjust(5, "0")
         # Safe for threads.
         self.next_number = count(1).__next__

@@ -1,6 +1,6 @@
 """
-A container or a resumed machine may have a wrong clock. The service refuses events that are too far ahead of its own: then its
-`Date` says by how much, and all events of the client are sent with that much less, so their order stays.
+A container or a resumed machine may have a wrong clock. The service refuses events that are too far ahead of its
+own clock. Its `Date` then shows the difference, and the client subtracts it from all events, so their order stays.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from .answer import PerEvent, Verdict
 from .diagnostics import Diagnostics
 from .transport import NoReply, Reply
 
-# Less is a slow answer, and the second in which a `Date` counts.
+# A smaller difference can come from a slow answer, or from the whole seconds of `Date`.
 _SURELY_MS = 60_000
 # As much ahead is refused.
 _SAID_MS = 300_000

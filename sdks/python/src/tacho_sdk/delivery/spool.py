@@ -81,7 +81,7 @@ class Spool:
     """A client's folder. One thread shows that the client is alive, and takes over what dead processes left."""
 
     def __init__(self, folder: str, max_bytes: int, ids: Ids, diagnostics: Diagnostics) -> None:
-        """`max_bytes`: of the segments of one queue."""
+        """`max_bytes`: limit for the segments of one queue."""
         self.folder = _absolute(folder)
         self.max_bytes = max_bytes
         self.ids = ids

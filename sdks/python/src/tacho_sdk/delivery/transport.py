@@ -235,7 +235,7 @@ class _Connection(http.client.HTTPConnection):
             pass
 
     def is_quiet(self) -> bool:
-        """False if the server closed it, or sent what was not asked for."""
+        """False if the server closed it, or sent something unasked."""
         try:
             return self._raw is not None and not select.select([self._raw], [], [], 0)[0]
         except (OSError, ValueError):

@@ -36,7 +36,7 @@ class Worker:
     def wake(self) -> bool:
         """False if a thread is needed and must not start, because the process ends: use `drain`."""
         if sys.is_finalizing():
-            return False  # A thread that is alive is frozen.
+            return False  # A thread that is still alive here is frozen.
         with self._condition:
             self._is_woken = True
             if self._thread is not None and self._thread.is_alive():

@@ -111,9 +111,10 @@ def claim_id(approval_id: str) -> str:
 
 def claim_approval(core: Core, asking: Asking, approval_id: str) -> Literal["claimed", "used", "unavailable"]:
     """
-    Takes the approval for this process. The service stores a record once for a client and its id, and says to one request only
-    that the record is new (interface: Issue record). The record is a recovery, which opens no issue. `used`: the tool ran, or
-    another process runs it. After a lost answer, `claimId` tells whether the stored record is this call's own.
+    Takes the approval for this process. The service stores a record once for a client and its id, and tells only
+    one request that the record is new (interface: Issue record). The record is a recovery, which opens no issue.
+    `used`: the tool ran, or another process runs it. After a lost answer, `claimId` shows whether the stored record
+    is this call's own.
     """
     settings, request = core.settings, asking.request
     shared = {name: request.get(name) for name in ("runId", "sessionId", "policyId")}
@@ -227,7 +228,7 @@ class _Waiting:
                 if is_quick and isinstance(reply.json, dict) and reply.json.get("status") == "PENDING":
                     self._sleep(interval)
                 return reply
-            # An end of the wait says nothing about the service.
+            # The end of the wait says nothing about the service.
             if isinstance(reply, Reply):
                 detail = f"status {reply.status}"
             elif reply.reason != "aborted" and time.monotonic() < self._deadline:

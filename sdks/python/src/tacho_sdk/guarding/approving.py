@@ -1,4 +1,4 @@
-"""What one call does to be approved: once for a request, in all processes."""
+"""How one call gets approved: once for a request, in all processes."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _APPROVAL_CODES: dict[str, BlockCode] = {
     "unavailable": "approval_unavailable",
     "used": "approval_used",
 }
-# Answers after which a later call without a key may still find the request: it goes on, or was never made.
+# Outcomes after which a later call without a key may still find the request: the call continues, or was never made.
 _OPEN = ("pending", "rejected")
 
 
@@ -87,7 +87,7 @@ class Approving:
         raise self._refused(judged, _APPROVAL_CODES[outcome.outcome], outcome.decision_reason)
 
     def _is_left(self, outcome: ApprovalOutcome, held: HeldCall) -> bool:
-        """Whether no later call may find the request, because this one has no name and does not go on."""
+        """Whether no later call may find the request, because this call has no key and has ended."""
         is_over = held.gone is not None or outcome.outcome not in _OPEN
         return is_over and outcome.approval_id is not None and not self._is_named(held)
 
@@ -109,7 +109,7 @@ class Approving:
         return key_of(self._request.tool_call_id) if key is None else str(key) or None
 
     def _pending(self, judged: Judged, outcome: ApprovalOutcome) -> ToolBlockedError:
-        """No refusal: the call goes on after a person decides."""
+        """Not a refusal: the call continues after a person decides."""
         name, decision = self._call.tool_name, judged.decision
         return ToolBlockedError(
             "approval_pending",
@@ -205,7 +205,8 @@ class Approving:
         if not self._is_named(held):
             with guard.lock:
                 scope.state.close(approval_id)
-            # As if the tool had run: a process with an older handle counts the call as one that it may make.
+            # Recorded as if the tool had run: a process with an older handle then counts the call as one that it may
+            # make.
             payload, evidence = {"toolName": call.tool_name}, {"decision": "WITHDRAWN", "approvalId": approval_id}
             claim = IssueReport(CLAIM_TYPE, "RECOVERY", payload=payload, evidence=evidence)
             guard.issues.report(scope, claim, own_id=claim_id(approval_id))

@@ -40,13 +40,13 @@ class Arguments:
         detach = _Detach()
         self._args = tuple(detach.value(one) for one in (*first, *args))
         self._named = {name: detach.value(one) for name, one in {**more, **named}.items()}
-        # Now, because a wrong call must fail before it is decided.
+        # Bound now, because a wrong call must fail before it is decided.
         self._bound()
 
     def input(self) -> dict[str, Any]:
         """
-        The arguments by name, with defaults, as the function gets them. A keyword that has the name of another parameter
-        stays under the name of the parameter that takes it.
+        The arguments by name, with defaults, as the function gets them. If a keyword has the name of another
+        parameter, it stays under the name of the parameter that takes it.
         """
         named_arguments: dict[str, Any] = {}
         parameters = self._signature.parameters
@@ -64,7 +64,7 @@ class Arguments:
         return named_arguments
 
     def own_input(self) -> object:
-        """The same; the only argument if it is a dict."""
+        """The same, but the only argument itself if it is a dict."""
         tool_input = self.input()
         only = next(iter(tool_input.values())) if len(tool_input) == 1 else None
         return only if isinstance(only, dict) else tool_input
@@ -162,7 +162,7 @@ _OBJECTS = ("self", "cls")
 
 
 def is_context(value: object) -> bool:
-    """Whether it is the context of a framework's run."""
+    """Whether the value is the context of a framework's run."""
     return any((kind.__module__.partition(".")[0], kind.__name__) in _CONTEXTS for kind in type(value).__mro__)
 
 

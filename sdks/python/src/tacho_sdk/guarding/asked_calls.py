@@ -1,6 +1,7 @@
 """
-Calls that a model asked for and that never reached their tool: cut, unreadable, of an unknown tool, or with arguments that do
-not fit. They leave a TOOL_CALL as calls that ran do, so that an agent that goes in circles on bad calls looks like one.
+Calls that a model asked for and that never reached their tool: cut, unreadable, of an unknown tool, or with
+arguments that do not fit. Each leaves a TOOL_CALL, as calls that ran do, so that an agent that repeats bad calls is
+seen as a loop.
 """
 
 from __future__ import annotations
@@ -38,13 +39,13 @@ class FreeText(str):
 
 
 class ReceivedCall(dict[str, Any]):
-    """A call with a status of its own: it may be complete in an answer that is not, or the other way round."""
+    """A call with its own status: it may be complete in an incomplete answer, or the other way round."""
 
     status: object = None
 
 
 def is_cut(finish_reason: object) -> bool:
-    """Whether calls may miss their end. So they may for a reason that nobody knows; None: nobody said why the answer ended."""
+    """Whether calls may miss their end. An unknown reason counts as yes; None: nobody said why the answer ended."""
     if finish_reason is None or finish_reason == "":
         return False
     reason_text = getattr(finish_reason, "name", finish_reason)
@@ -81,8 +82,8 @@ class Waiting:
 
 class AskedCalls:
     """
-    What answers of models said of their calls, by the run and the model's id: frameworks do not tell it to a tool. Several runs
-    may have calls of one id, because some models count them from 0 in each answer.
+    What the answers of models said of their calls, by the run and the model's id, because frameworks do not pass
+    it to the tool. Several runs may have calls of one id, because some models count them from 0 in each answer.
     """
 
     def __init__(self) -> None:
@@ -108,7 +109,10 @@ class AskedCalls:
             return next((one for one in self._waiting.values() if one.scope is scope), None)
 
     def goes_on(self, core: Core, call_id: object) -> None:
-        """It runs, or was declined. If it does in another run, nothing more follows of the one that waited."""
+        """
+        The call runs, or was declined. If this happens in another run, the run that waited records nothing more of
+        it.
+        """
         waiting = self._waiting.pop(call_id, None) if isinstance(call_id, str) else None
         current = current_of(core)
         if waiting is None or not waiting.is_recorded:
@@ -120,7 +124,7 @@ class AskedCalls:
         """The last answer of the run with this id counts. `scope`: None outside a run."""
         if not isinstance(call_id, str) or not call_id:
             return
-        # Also for tools that run in no run, as in a thread that does not know it.
+        # Also found by tools outside a run, such as in a thread that does not know its run.
         keys: list[_Key] = [("" if scope is None else scope.run_id, call_id), (None, call_id)]
         with self._lock:
             for key in keys:
@@ -163,14 +167,14 @@ def record_never_ran(
     ended: RunScope | None = None,
 ) -> None:
     """
-    On the current run, or in one of its own. `code`: None if nothing was wrong with the call. `answer`: what the model reads.
-    `arguments`: as it wrote them. `ended`: its run, if that ends.
+    Records it on the current run, or on one of its own. `code`: None if nothing was wrong with the call. `answer`:
+    what the model reads. `arguments`: as it wrote them. `ended`: its run, if that ends.
     """
     core, current = guard.core, current_of(guard.core)
     core.asked_calls.goes_on(core, call_id)
     broken = core.asked_calls.broken(core, call_id)
     if broken is not None:
-        # A framework may have mended the arguments, and knows not that the answer was cut.
+        # A framework may have repaired the arguments, and does not know that the answer was cut.
         code = broken.code if code in ("unreadable", "unfit") else code
         arguments = arguments if broken.text is None else broken.text
     scope = ended or (begin_scope(core, {}) if current is None else current.scope)
@@ -188,7 +192,8 @@ def record_never_ran(
 
 
 def tool_calls_of(core: Core, output: object, finish_reason: object, scope: RunScope | None) -> list[dict[str, Any]]:
-    """The calls in all candidates of an answer, for LLM_CALL. Arguments that cannot be read, or that may miss their
+    """
+    The calls in all candidates of an answer, for LLM_CALL. Arguments that cannot be read, or that may miss their
     end, stay as received. Notes which calls were cut. `scope`: the run of the answer; None outside a run.
     """
     tool_calls: list[dict[str, Any]] = []

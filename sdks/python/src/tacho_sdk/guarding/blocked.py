@@ -49,7 +49,7 @@ _MODEL_TEXTS: dict[str, str] = {
     "guard_failed": "The call could not be checked. Tell the user; try later.",
 }
 
-# They say nothing of the policy: another fault came first.
+# Codes that say nothing of the policy: another fault came first.
 _OTHER_CODES = ("input_changed", "input_not_json", "aborted", "caller_gone", "call_cut", "guard_failed", "approval_used")
 
 
@@ -74,7 +74,7 @@ class ToolBlockedError(Exception):
     A guarded tool did not run. You can give `model_text` to a model as the tool's answer; it holds no input values.
     """
 
-    # Its public name: this is what tracebacks and recordings call it.
+    # Its public name, which tracebacks and recordings show.
     __module__ = "tacho_sdk"
 
     def __init__(

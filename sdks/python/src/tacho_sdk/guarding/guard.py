@@ -56,7 +56,7 @@ class Rejection:
 
 @dataclass
 class Watch:
-    """What the guard knows of one run."""
+    """The guard's state for one run."""
 
     loop: LoopDetector | None
     budget: BudgetDetector
@@ -123,8 +123,9 @@ class Guard:
 
     def judge(self, scope: RunScope, call: Call, rules: Rules, *, admits: bool, before: Judged | None = None) -> Judged:
         """
-        Decides, and counts the call in the same step if it may run, so that budgets bind calls that run at the same time.
-        `before`: the decision that a person approved. A BLOCK is stricter than that, and another policy asks for itself.
+        Decides, and counts the call in the same step if it may run, so that budgets bind calls that run at the
+        same time. `before`: the decision that a person approved. A BLOCK is stricter than that, and another policy
+        makes its own request.
         """
         try:
             # Conditions and detectors call no code of the host.
@@ -205,7 +206,7 @@ class Guard:
         watch, usage = self.watch_of(scope), scope.usage
         detections_made: list[Detection | None] = []
         if before is not None:
-            # The same call is not one more turn of a loop.
+            # The same call does not count as one more turn of a loop.
             detections_made += [replace(one, is_new=False) for one in before.decision.detections if one.type == "LOOP_DETECTED"]
         elif watch.loop and call.input_hash is not None:
             detections_made.append(watch.loop.observe(call.tool_name, call.input_hash))
@@ -259,7 +260,7 @@ class Guard:
             payload={"toolName": call.tool_name, "reasonCode": code, **signals},
             evidence={"decision": "BLOCK", **({"approvalId": approval_id} if approval_id else {})},
         )
-        # A caller that left or stopped is no trouble of the tool.
+        # A caller that left or stopped is no failure of the tool.
         if code not in ("aborted", "caller_gone"):
             self.trouble(scope, call.tool_name, report)
         return ToolBlockedError(
@@ -274,7 +275,7 @@ class Guard:
         )
 
     def observe_loop(self, scope: RunScope, tool_name: str, arguments: object) -> None:
-        """Of a call that never reached its tool."""
+        """Counts a call that never reached its tool."""
         try:
             digest = input_hash(tool_name, {"arguments": arguments if isinstance(arguments, str) else repr(arguments)})
             with self.lock:
@@ -316,7 +317,7 @@ def is_on_event_loop() -> bool:
 
 
 def _compile_policies(configuration: Configuration) -> None:
-    """On the thread that loads them, whose stack is nearly empty: the first call does not pay for it."""
+    """Compiled on the thread that loads them, whose stack is nearly empty, so that the first call need not do it."""
     for policy in configuration.policies:
         compiled(policy.condition)
 

@@ -210,7 +210,7 @@ class _Around:
             self._run.end(status, failure_of(status, error))
 
     def end_if_recorded(self, judged: Judged) -> None:
-        """A decision that leaves no event makes no run."""
+        """A decision without an event makes no run."""
         if judged.decision.action != "ALLOW" or is_notable(judged):
             self.end(None)
         elif self._is_own:
@@ -323,7 +323,7 @@ class _GuardedCall:
         return output
 
     async def wait(self, output: Any) -> Any:
-        """Awaits what the tool returned: it is no success yet."""
+        """Awaits what the tool returned: until then, the call has not succeeded."""
         try:
             while inspect.isawaitable(output):
                 output = await output
@@ -382,7 +382,7 @@ class _GuardedCall:
 
 
 def _refuse_if_cut(guard: Guard, request: Request) -> None:
-    """Frameworks mend arguments whose end is missing, so what the tool would get is not what the model meant."""
+    """Frameworks repair arguments whose end is missing, so the tool would get something else than the model meant."""
     broken = guard.core.asked_calls.broken(guard.core, request.tool_call_id)
     if broken is not None:
         error = ToolBlockedError("call_cut", _name(request.tool_name))

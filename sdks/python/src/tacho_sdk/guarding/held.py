@@ -49,7 +49,9 @@ class HeldCall:
             self.leave("run_ended")
 
     def find_callers(self) -> None:
-        """Called again while it waits: a caller that started this thread may only later begin to wait for it."""
+        """
+        Called again during the wait, because a caller may begin to wait for the thread that it started only later.
+        """
         callers, has_left = _callers_of(self._thread)
         for caller in callers:
             if caller not in self._callers:
@@ -109,7 +111,9 @@ class HeldCalls:
             return [call for call in self._calls if scope is None or call.scope.run_id == scope.run_id]
 
     def leave(self, reason: LeaveReason | Literal["handed_over"], scope: RunScope | None = None) -> None:
-        """Called before the outcome is recorded, so that the calls that the run leaves behind stand before it."""
+        """
+        Called before the outcome is recorded, so that the calls that the run leaves behind are recorded before it.
+        """
         for call in self.of(scope):
             call.leave(reason)
 
@@ -119,10 +123,10 @@ _Callers = tuple[list[Future[Any]], bool]
 
 def _callers_of(thread: int) -> _Callers:
     """
-    The futures of this thread, of the threads that wait for it, and so on; and whether one of their callers has left. A thread
-    cannot be cancelled: asyncio, LangGraph and CrewAI call `cancel` on its future in vain, and go on without it. Nothing else
-    says that they left, and nothing is left of it for a call that begins later, except that an exception ends the `with` block
-    of the executor.
+    The futures of this thread, of the threads that wait for it, and so on; and whether one of their callers has
+    left. A thread cannot be cancelled: asyncio, LangGraph and CrewAI call `cancel` on its future in vain, and
+    continue without it. Nothing else shows that they left, except that an exception ends the `with` block of the
+    executor.
     """
     nothing: _Callers = ([], False)
     return read_safely(lambda: _read_callers(thread), nothing)
@@ -146,7 +150,8 @@ def _read_callers(thread: int) -> _Callers:
 
 
 def _stacks() -> dict[int, Any]:
-    """The stacks of all threads. CPython holds a lock of the interpreter while it makes them: garbage that is
+    """
+    The stacks of all threads. CPython holds a lock of the interpreter while it makes them: garbage that is
     collected then, such as an open response, would wait for another thread, and that one for the lock, for ever
     (gh-106883, not fixed in 3.11).
     """
@@ -160,13 +165,13 @@ def _stacks() -> dict[int, Any]:
 
 
 def _is_abandoned(frame: Any) -> bool:
-    """Whether it is a thread of anyio (`abandon_on_cancel`) whose caller was cancelled, which no future tells."""
+    """Whether it is a thread of anyio (`abandon_on_cancel`) whose caller was cancelled, which no future shows."""
     is_anyio = frame.f_code.co_name == "run" and frame.f_globals.get("__name__") == "anyio._backends._asyncio"
     return is_anyio and bool(frame.f_locals["future"].cancelled())
 
 
 def _leaves(stack: Any, worker: int) -> bool:
-    """Whether an exception ends the block of the executor that has this thread."""
+    """Whether an exception ends the `with` block of this thread's executor."""
     return any(
         frame.f_code is Executor.__exit__.__code__
         and frame.f_locals["exc_val"] is not None
@@ -201,7 +206,7 @@ def _tasks_that_wait(future: Any) -> list[asyncio.Future[Any]]:
 
 
 def _listen(caller: Future[Any], listener: Callable[[], object]) -> Callable[[], object]:
-    # Held by the future itself, and made in one step, because several threads may wait for one caller.
+    # Stored on the future itself, in one step, because several threads may wait for one caller.
     listeners: list[Callable[[], object]] = vars(caller).setdefault("__tacho__", [])
     kind: Any = type(caller)
 

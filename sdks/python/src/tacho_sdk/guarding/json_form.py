@@ -27,15 +27,15 @@ from ..recording.plain import Json, dump, read_safely, to_plain, whole
 
 # Values of one input. A larger one cannot be read.
 _VALUES_MAX = 100_000
-# Arguments that are compared one by one when the whole input cannot be read.
+# Number of arguments that are compared one by one when the whole input cannot be read.
 _MEMBERS_MAX = 1_000
 _TEXTS = (uuid.UUID, pathlib.PurePath, ipaddress.IPv4Address, ipaddress.IPv6Address)
 
 
 class Opaque(Unreadable):
     """
-    `shown`: what is recorded in its place. `trace`: equal for the same unchanged value. `source` stays, because another object
-    could get its id.
+    `shown`: what is recorded in its place. `trace`: equal for the same unchanged value. `source` is kept, because
+    another object could otherwise get its id.
     """
 
     __slots__ = ("shown", "source", "trace")
@@ -95,7 +95,7 @@ def shown(form: Any) -> Json:
 
 
 def is_same(one: Any, other: Any) -> bool:
-    """Whether two forms are equal. Unlike `==`, tells true from 1."""
+    """Whether two forms are equal. Unlike `==`, distinguishes true from 1."""
     if isinstance(one, dict):
         return isinstance(other, dict) and one.keys() == other.keys() and all(is_same(one[key], other[key]) for key in one)
     if is_flat(one):
@@ -204,7 +204,7 @@ _READERS = ("__getitem__", "__iter__", "__missing__", "get", "items", "keys", "v
 
 @functools.lru_cache(maxsize=1_024)
 def _reads_otherwise(kind: type) -> bool:
-    """Whether a list, tuple or dict of this class may show a tool something else than it holds."""
+    """Whether a list, tuple or dict of this class may show a tool something else than it contains."""
     if not issubclass(kind, (list, tuple, dict)):
         return False
     own_members = [vars(base) for base in kind.__mro__ if base.__module__ not in ("builtins", "collections", "typing")]
@@ -233,7 +233,7 @@ def _decimal(source: decimal.Decimal) -> Any:
     if not source.is_finite():
         return Opaque(source, "is a number that JSON does not have")
     double = float(source)
-    # As JSON it is read again as this double, which must stand for the same digits.
+    # JSON is read again as this double, which must stand for the same digits.
     if not math.isfinite(double) or decimal.Decimal(repr(double)) != source:
         return Opaque(source, "is a decimal that JSON's numbers cannot hold; pass it as a text")
     return int(double) if double.is_integer() and abs(double) < 2**53 else double

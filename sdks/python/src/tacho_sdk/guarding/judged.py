@@ -1,4 +1,4 @@
-"""A judged call, and what is recorded of it."""
+"""A judged call, and what is recorded about it."""
 
 from __future__ import annotations
 
@@ -104,6 +104,6 @@ def reason_code_of(error: BaseException) -> str:
     """Stays the same from one failure to the next, unlike a message."""
     code = read_of_error(lambda: getattr(error, "code", None), None)
     number = exact_number(code)
-    # A very long int has no text.
+    # A very long int cannot be converted to text.
     text = exact_text(code) if number is None else read_safely(lambda: str(number), None)
     return text or class_name(error)

@@ -20,14 +20,16 @@ class Rules:
     policies: Sequence[Policy] = ()
     """Policies in your own code, in addition to those of the service."""
     when_unconfigured: Literal["allow", "block"] | None = None
-    """What happens if no policies were ever loaded. `allow` runs the tool unchecked. Default: block; allow for a client with
+    """
+    What happens if no policies were ever loaded. `allow` runs the tool unchecked. Default: block; allow for a client with
     `enabled=False`."""
     configuration_wait: float | None = None
     """Longest wait for the first policies, in seconds. Default: 2."""
     approval_timeout: float | None = None
     """Longest wait for a person, in seconds, from 1 to 86,400. Default: 300."""
     approval_wait: float | None = None
-    """Longest time that this process waits for a person, in seconds. After it, the call is pending: another process, or a later
+    """
+    Longest time that this process waits for a person, in seconds. After it, the call is pending: another process, or a later
     call, continues it. 0: do not wait. Default: `approval_timeout`."""
 
 

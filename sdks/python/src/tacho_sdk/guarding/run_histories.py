@@ -1,6 +1,6 @@
 """
-The history of each run, for conditions on its past. Kept while a policy needs it: a run with calls before that is known in
-part, and its history says so.
+The history of each run, for conditions on its past. Kept while a policy needs it: of a run with earlier calls,
+only a part is known, and its history says so.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """
-In a replay, a tape answers guarded tools. `tacho replay` sets TACHO_REPLAY to the address of the tape; then nothing that a
-guard stands before runs unless the answer says so.
+In a replay, a tape answers guarded tools. `tacho replay` sets TACHO_REPLAY to the address of the tape; then a
+guarded tool runs only if the answer says so.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from .judged import Call
 from .rules import CallDecision
 
 _ANSWER_SECONDS = 30.0
-# A recorded output is part of a payload, whose characters may all be escaped.
+# A recorded output is part of a payload, all of whose characters may be escaped.
 _ANSWER_BYTES = 4_194_304
 
 
@@ -49,7 +49,9 @@ def refuse_elsewhere(core: Core, scope: RunScope, call: Call) -> None:
 
 
 def decided_elsewhere(core: Core, scope: RunScope, call: Call, decision: CallDecision) -> CallDecision:
-    """The host runs the tool itself, so a tape cannot answer in its place: it may only where the tape says so."""
+    """
+    The host runs the tool itself, so a tape cannot answer in its place: the tool may run only if the tape says so.
+    """
     try:
         if decision.action != "BLOCK":
             refuse_elsewhere(core, scope, call)
@@ -59,7 +61,10 @@ def decided_elsewhere(core: Core, scope: RunScope, call: Call, decision: CallDec
 
 
 def _is_taped(core: Core) -> bool:
-    """Raises RuntimeError for a client that a replay finds, or leaves behind: it does not ask this tape, so nothing runs."""
+    """
+    Raises RuntimeError for a client that was made before the replay, or is used after it: it does not ask this
+    tape, so nothing runs.
+    """
     tape, now = core.settings.replay, os.environ.get("TACHO_REPLAY")
     if tape != now:
         raise RuntimeError("The tool was not run: make its client in the replay.")
@@ -80,7 +85,7 @@ def _answer(core: Core, scope: RunScope, call: Call) -> dict[str, Any]:
 
 
 def _recorded(recorded_error: object) -> Exception:
-    """An error of a built-in class keeps its class; of another one, its name."""
+    """An error of a built-in class keeps its class; any other keeps only its name."""
     fields = recorded_error if isinstance(recorded_error, dict) else {"message": recorded_error}
     name, message = str(fields.get("name") or "Exception"), str(fields.get("message") or "")
     known = getattr(builtins, name, None)

@@ -1,6 +1,6 @@
 """
-The border to the host. Whatever breaks on our side, the host's call is made once, with its own arguments, and its own result
-or error comes back. The client says so once.
+The border to the host. Whatever fails on our side, the host's call is made once, with its own arguments, and its
+own result or error comes back. The client reports the failure once.
 """
 
 from __future__ import annotations
@@ -20,7 +20,10 @@ T = TypeVar("T")
 
 
 class Bordered:
-    """A framework or an integration tells of calls by the public methods. `_tacho` is the client; None: that of the process."""
+    """
+    A framework or an integration reports calls through the public methods. `_tacho` is the client; None: that of
+    the process.
+    """
 
     def __init_subclass__(cls, **more: Any) -> None:
         super().__init_subclass__(**more)
@@ -30,7 +33,10 @@ class Bordered:
 
 
 def unbreakable(act: Callable[..., Any]) -> Callable[..., Any]:
-    """What is ours to break. Its first argument is the client, or has it as `_tacho`."""
+    """
+    For our own code: an error in it must not reach the host. Its first argument is the client, or has it as
+    `_tacho`.
+    """
     if inspect.iscoroutinefunction(act):
 
         @functools.wraps(act)
@@ -53,7 +59,7 @@ def unbreakable(act: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def safely(client: Tacho | None, act: Callable[[], T], otherwise: T) -> T:
-    """The same for a part of what we do around a call."""
+    """The same for a part of our work around a call."""
     try:
         return act()
     except Exception as error:

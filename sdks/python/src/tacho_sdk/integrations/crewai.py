@@ -176,7 +176,7 @@ def _guard_parts(guarded: BaseTool, tool: BaseTool, client: Tacho | None) -> Non
     for tool_part in parts:
         function = getattr(tool, tool_part)
         if not getattr(function, GUARDED, False):
-            # Past the model's own __setattr__, which knows fields only.
+            # Bypasses the model's own __setattr__, which accepts only fields.
             object.__setattr__(guarded, tool_part, _guarded(function, guarded, client))
     if parts != ["func"]:
         kind: Any = type(tool)

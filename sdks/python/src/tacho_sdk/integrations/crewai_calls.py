@@ -71,7 +71,7 @@ def _caller_in(held: Mapping[str, Any]) -> Caller:
     agent = held["agent"] if "agent" in held else getattr(runner, "agent", None)
     action = getattr(runner, "action", None)
     call_id = held.get("call_id")
-    # CrewAI makes an id for a model that gives none.
+    # CrewAI makes up an id if the model gives none.
     is_made = call_id == f"call_{id(held.get('tool_call'))}"
     return Caller(
         getattr(agent, "role", None),
@@ -83,7 +83,7 @@ def _caller_in(held: Mapping[str, Any]) -> Caller:
 
 
 class LostCalls:
-    """Knows whose last answer was cut, and records what never reaches its tool."""
+    """Knows whose last answer was cut, and records calls that never reach their tool."""
 
     def __init__(self, client: Tacho | None) -> None:
         self._tacho = client
@@ -113,7 +113,7 @@ class LostCalls:
                     del _cut_agents[next(iter(_cut_agents))]
 
     def record(self, message: Message, finish_reason: object, tools: Any, agent: str | None) -> None:
-        """Calls of an answer that CrewAI answers itself."""
+        """Records the calls of an answer that CrewAI answers itself."""
         known = {fields_of(fields_of(tool).get("function") or tool).get("name") for tool in tools or ()}
         for call in message.get("toolCalls") or ():
             name, arguments = str(call.get("name")), call.get("arguments")

@@ -24,7 +24,7 @@ class Unfit(Exception):
 
 
 def fitted(function: Callable[..., Any], arguments: dict[str, Any], injected: Collection[str] = ()) -> dict[str, Any]:
-    """The arguments as the function gets them. Raises Unfit. `injected`: no model wrote these."""
+    """The arguments as the function gets them. Raises Unfit. `injected`: arguments that no model wrote."""
     signature = signature_of(function)
     try:
         signature.bind(**arguments)
@@ -54,13 +54,13 @@ def _rest_hints(hint: Any) -> dict[str | None, Any]:
 
 def _hints_of(function: Any) -> dict[str, Any]:
     if isinstance(function, type):
-        # Fields of a model or a data class, and what __init__ says itself.
+        # Fields of a model or a data class, and the hints of `__init__` itself.
         return {**_resolved(function), **_resolved(vars(function).get("__init__", function))}
     return _resolved(_body_of(function))
 
 
 def _resolved(source: Any) -> dict[str, Any]:
-    """One that cannot be resolved, as of an import for type checkers only, leaves the others."""
+    """A hint that cannot be resolved, such as one of an import for type checkers only, does not affect the others."""
     hints: dict[str, Any] = {}
     known: dict[str, Any] | None = read_safely(lambda: typing.get_type_hints(source, include_extras=True), None)
     if known is not None:

@@ -180,7 +180,7 @@ class TachoHandler(Bordered, BaseCallbackHandler):
                 self._lost(call, "unknown_tool" if is_unknown else "declined", said, call["args"])
 
     def _is_first(self, call_id: Any) -> bool:
-        """Whether nobody knows how this call went."""
+        """Whether the outcome of this call is not known yet."""
         scope = self._client.core.current_scope()
         return call_id is not None and _claim((id(self._client.core), (scope and scope.run_id, call_id)), object())
 
@@ -218,7 +218,10 @@ class TachoHandler(Bordered, BaseCallbackHandler):
         safely(self._tacho, lambda: self._places.leave(self._client.core, self._scopes.get(run_id), run_id, answer), None)
 
     def _claims(self, run_id: UUID) -> bool:
-        """A handler of the model and one of the call, or of a sub-agent, see the same call: the first one records it."""
+        """
+        A handler of the model and one of the call, or of a sub-agent, may see the same call: the first one records
+        it.
+        """
         return _claim((id(self._client.core), run_id), id(self))
 
     def _begin_chain(self, run_id: UUID, parent_run_id: UUID | None) -> None:
@@ -306,7 +309,7 @@ def _model_of(more: Mapping[str, Any]) -> dict[str, Any]:
 def _message_of(message: Any) -> Message:
     kind = getattr(message, "type", None)
     given: Message = {"role": _ROLES.get(str(kind), kind), "content": getattr(message, "content", None)}
-    # Parts that are calls of tools stand in `tool_calls` too.
+    # Parts that are tool calls are in `tool_calls` too.
     calls = getattr(message, "tool_calls", None)
     if calls:
         content = given["content"]

@@ -1,7 +1,7 @@
 """
-Which agent of a graph acts, and when one hands over to another. An agent has a name of its own (`create_agent`), or that of its
-graph, or of the node or the tool that it is. A node hands over if it returns a `Command`, as does a tool that returns one; so
-does a tool that runs another agent, and a node with a model whose conditional edge leads to another node with a model.
+Which agent of a graph acts, and when one hands over to another. The name of an agent is its own (`create_agent`),
+or that of its graph, node or tool. A node or a tool hands over if it returns a `Command`. So does a tool that runs
+another agent, and a node with a model whose conditional edge leads to another node with a model.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ class _Place:
 
 
 class Places:
-    """By LangChain's id of each chain, node and tool."""
+    """The running chains, nodes and tools by LangChain's id."""
 
     def __init__(self) -> None:
         self._places: dict[UUID, _Place] = {}
@@ -169,7 +169,7 @@ def _is_choice(answer: object) -> bool:
 
 
 def _targets_of(answer: object) -> list[str]:
-    """The nodes at which a graph goes on after a `Command`."""
+    """The nodes at which a graph continues after a `Command`."""
     commands = answer if isinstance(answer, (list, tuple)) else [answer]
     targets: list[str] = []
     for command in commands:

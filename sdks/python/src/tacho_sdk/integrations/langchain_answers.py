@@ -1,4 +1,7 @@
-"""What an answer in LangChain says of its calls: why it ended, their arguments as received, and the tools that were offered."""
+"""
+What a LangChain answer reports about its calls: why it ended, their arguments as received, and the tools that were
+offered.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +21,7 @@ _REASON_CHARS = 100
 
 
 def reason_of(*metadata_values: object) -> Any:
-    """Why the answer ended. A reason that says so of a cut answer counts before others."""
+    """Why the answer ended. A reason that means a cut answer has precedence."""
     reasons: list[Any] = []
     for one in map(fields_of, metadata_values):
         reasons += [one[name] for name in _REASONS if one.get(name)]
@@ -30,7 +33,10 @@ def reason_of(*metadata_values: object) -> Any:
 
 
 class CallPieces:
-    """The calls of a stream as received: LangChain closes what is open, and so makes arguments that the model did not write."""
+    """
+    The calls of a stream as received: LangChain closes open brackets, and so makes arguments that the model did
+    not write.
+    """
 
     def __init__(self) -> None:
         self._calls: dict[Any, dict[str, Any]] = {}
@@ -62,7 +68,7 @@ class CallPieces:
 
 
 def as_received(message: Any) -> list[Any]:
-    """With the texts of the arguments, and, of the Responses API, with the status of each call."""
+    """The calls with their arguments as text and, in the Responses API, with each call's status."""
     content = getattr(message, "content", None)
     parts = (
         [content_part for content_part in content if fields_of(content_part).get("type") == "function_call"]
@@ -84,7 +90,7 @@ def names_of(tools: Any) -> set[str]:
         inner = tool.get("function_declarations") or tool.get("functionDeclarations")
         parts = inner if isinstance(inner, (list, tuple)) else [tool.get("function") or tool.get("toolSpec") or tool]
         names = [name for name in (fields_of(content_part).get("name") for content_part in parts) if isinstance(name, str)]
-        # The provider runs a tool that has only a type: its calls are none of the host's.
+        # The provider itself runs a tool that has only a type, so its calls are not the host's.
         if not names and not isinstance(tool.get("type"), str):
             return set()
         known.update(names)

@@ -40,7 +40,7 @@ T = TypeVar("T", bound=BaseTool)
 # In the metadata of a guarded tool, so that the handler leaves its calls to the guard.
 GUARDED_KEY = "tacho_guarded"
 _CLIENT = "__tacho_client__"
-# A call of one that nobody begins waits for a person: middleware or a node asks them.
+# If nobody begins a call of such a tool, it waits for a person: middleware or a node asks them.
 GUARDED_NAMES: set[str] = shared("langchain_names", set)
 _NAMES_MAX = 10_000
 # LangChain gives these to a function that names them, in place of what a model wrote.
@@ -68,8 +68,8 @@ def guard_tool(tool: T, client: Tacho | None, unguarded: Unguarded) -> T:
             continue
         is_async = tool_part in ("coroutine", "_arun")
         call_of = functools.partial(_call_of, tool, function, _injected(tool, tool_part, function))
-        # Past the model's own __setattr__, which knows fields only. The function stays bound to the tool, so an asynchronous
-        # method that calls the synchronous one is one guarded call.
+        # Bypasses the model's own __setattr__, which accepts only fields. The function stays bound to the tool, so an
+        # asynchronous method that calls the synchronous one is one guarded call.
         object.__setattr__(guarded, tool_part, (_guarded_async if is_async else _guarded)(client, name, function, call_of))
     object.__setattr__(guarded, "__class__", _class_of(type(tool)))
     guarded.metadata = {**(tool.metadata or {}), GUARDED_KEY: True}
@@ -135,7 +135,7 @@ def _take_called() -> tuple[str | None, Any]:
 
 @functools.cache
 def _class_of(kind: type[BaseTool]) -> type[BaseTool]:
-    """LangChain tells the model's id of a call to these two methods, and not to the tool's function."""
+    """LangChain passes the model's id of a call to these two methods, but not to the tool's function."""
     if hasattr(kind, GUARDED):
         return kind
 
@@ -218,11 +218,12 @@ def _call_of(
     tool: BaseTool, function: Callable[..., Any], injected: dict[str, bool], args: tuple[Any, ...], named: dict[str, Any]
 ) -> _Call:
     if isinstance(tool, Tool) and len(args) == 1:
-        # The parameter's name is not the model's.
+        # The model does not see this parameter's name.
         name = _only_name(tool)
         return _Call(lambda **given: function(given.pop(name), **given), (), {**named, name: args[0]}, frozenset(named))
     hidden = frozenset(name for name, is_always in injected.items() if is_always or not is_readable(json_form(named.get(name))))
-    # LangChain tells the model the hints of such a class, and does not check them. One text may come without a name.
+    # LangChain shows the model the hints of such a class, but does not check them. A single text may come without a
+    # name.
     if tool.args_schema is None and not args:
         try:
             named = fitted(function, named, hidden)
@@ -240,12 +241,12 @@ def _only_name(tool: Tool) -> str:
 
 def _injected(tool: BaseTool, tool_part: str, function: Callable[..., Any]) -> dict[str, bool]:
     """
-    Arguments that are injected. True: always by LangChain, in place of what a model wrote, so they are not judged. Others are
-    left out only if no model could have written them, because they have no JSON form.
+    Injected arguments. True: always injected by LangChain, in place of what a model wrote, so they are not judged.
+    Others are left out only if no model could have written them, because they have no JSON form.
     """
     named = read_safely(lambda: set(inspect.signature(function).parameters), set[str]())
     injected = dict.fromkeys({_GIVEN[tool_part]} & named, True)
-    # The first one only, and none that is optional.
+    # Only the first one, and only if it is not optional.
     configs = [name for name, hint in _hints_of(function, include_extras=False).items() if hint is RunnableConfig]
     injected.update(dict.fromkeys(configs[:1], True))
     hints: dict[str, Any] = {}
@@ -256,7 +257,7 @@ def _injected(tool: BaseTool, tool_part: str, function: Callable[..., Any]) -> d
     for name, hint in hints.items():
         kinds = [tool_part if isinstance(tool_part, type) else type(tool_part) for tool_part in _parts_of_hint(hint)]
         if any(_is_marker(kind) for kind in kinds):
-            # LangChain injects what its own markers name; what another marker names, a model can write.
+            # LangChain injects parameters with its own markers; a model can write those with another marker.
             injected[name] = any(_is_marker(kind) and kind is not InjectedToolArg and _is_own(kind) for kind in kinds)
     return injected
 

@@ -57,21 +57,21 @@ class ModelCall(Bordered):
         _entered.set(self)
 
     def enter_run(self) -> None:
-        """The same for a framework that tells of the call in another context."""
+        """The same for a framework that reports the call in another context."""
         calls = _in_runs.setdefault(self._scope, []) if self._own is None else _outside
         calls[:] = [call for call in calls if not call._is_ended][-_IN_RUN_MAX:]
         calls.append(self)
 
     def _waits(self, core: Core) -> bool:
-        """For its answer. Later, the host's own calls may run while it reads a stream."""
+        """Called while it waits for its answer. Later, the host's own calls may run while it reads a stream."""
         return self._core.lineage is core.lineage and not self._is_ended and self._first is None
 
     def add_below(self, result: Mapping[str, Any]) -> None:
-        """The client's answer: it may say what the framework does not pass on."""
+        """Adds the client's answer, which may have what the framework does not pass on."""
         self._below = {name: result[name] for name in _PASSED_ON if result.get(name) is not None}
 
     def below_failed(self, error: BaseException | None, result: Read) -> None:
-        """The client's call did, or was left (None). Most frameworks tell of it."""
+        """The client's call failed, or was left (None). Most frameworks report that too."""
 
     def token(self) -> None:
         """A piece of the answer has arrived."""
@@ -92,11 +92,11 @@ class ModelCall(Bordered):
             del streams[next(iter(streams))]
 
     def end(self, result: Read, is_open: bool = False) -> None:
-        """`is_open`: a stream ended, and nobody said that the answer did."""
+        """`is_open`: a stream ended, but nobody reported that the answer did."""
         self._record("COMPLETED", result, {}, is_open)
 
     def fail(self, error: BaseException, result: Read = dict) -> None:
-        """`result` is what arrived before. A cancelled call ends as aborted."""
+        """`result`: what arrived before. A cancelled call ends as aborted."""
         if isinstance(error, (asyncio.CancelledError, GeneratorExit, KeyboardInterrupt)):
             self.abort(result)
         else:
@@ -122,10 +122,10 @@ class ModelCall(Bordered):
         result = {**result, **{name: one for name, one in below.items() if result.get(name) is None}}
         model = result.get("model") or self._request.get("model")
         latency = _milliseconds(time.monotonic() - self._begun)
-        # A framework that tells of a call only afterwards gives its own times.
+        # A framework that reports a call only afterwards gives its own times.
         payload: dict[str, Any] = {"latency": latency, **self._request, **result, "model": model}
         payload.update(more)
-        # Its run was ended before it, and nobody left its stream.
+        # Its run was ended before it, and nobody closed its stream.
         payload["outlivedRun"] = (self._scope.is_ended and status != "CANCELLED") or None
         reason = payload.get("finishReason") or (UNFINISHED if is_open else None)
         asked = (payload.get("output"), reason, None if self._own else self._scope)
@@ -133,7 +133,7 @@ class ModelCall(Bordered):
         if self._first is not None:
             payload["timeToFirstOutput"] = _milliseconds(self._first - self._begun)
         present = {name: value for name, value in payload.items() if value is not None}
-        # Its event stands before the outcome.
+        # Its event must come before the outcome.
         at = self._touched - 0.001 if status == "CANCELLED" and self._scope.is_ended else None
         self._core.record(self._scope, "LLM_CALL", str(model or "model call"), present, at=at, span=self._span)
         if self._own is not None:
@@ -255,6 +255,6 @@ def _milliseconds(seconds: float) -> int:
 
 
 def nonzero_usage(usage_values: object) -> dict[str, int | None] | None:
-    """Frameworks that start at zero say nothing with it."""
+    """Frameworks start these at zero, so a zero means that it is not known."""
     usage = call_usage(usage_values)
     return usage if usage is not None and any(usage.values()) else None

@@ -34,9 +34,9 @@ _ENDED = "The run ended before the call."
 
 class TachoHooks(Bordered, RunHooks[Any]):
     """
-    Records the model calls of `Runner.run`, streamed or not, as LLM_CALL events of the current run; outside a run, each becomes
-    a run of its own. Pass it as `hooks`. One object may serve all runs. The SDK tells no hook of a call that fails, or of a
-    stream that is left: these are recorded if the agent is guarded (`guard_agent`).
+    Records the model calls of `Runner.run`, streamed or not, as LLM_CALL events of the current run; outside a run,
+    each becomes a run of its own. Pass it as `hooks`. One object may serve all runs. The SDK calls no hook for a call
+    that fails, or a stream that is left: these are recorded if the agent is guarded (`guard_agent`).
     """
 
     def __init__(self, tacho: Tacho | None = None) -> None:
@@ -146,12 +146,12 @@ class _Behind:
 
 
 class _AgentCall(ModelCall):
-    """The SDK ends the run for an incomplete response, and tells no hook of it."""
+    """The SDK ends the run for an incomplete response, and calls no hook."""
 
     def add_below(self, result: Mapping[str, Any]) -> None:
         super().add_below(result)
         if result.get("finishReason") != "incomplete":
-            # The SDK refuses an answer whose calls share an id, and tells no hook of it either.
+            # The SDK refuses an answer whose calls share an id, and calls no hook for it either.
             self.opened(lambda: self._leave(result))
             return
         self.end(lambda: {**result})
@@ -164,7 +164,7 @@ class _AgentCall(ModelCall):
         _Behind(self._tacho.guarding, self._scope, fields_of(result.get("output")).get("toolCalls") or []).leave()
 
     def below_failed(self, error: BaseException | None, result: Any) -> None:
-        """Neither does it of a call that fails, nor of a stream that is left."""
+        """The SDK does not report a call that fails, or a stream that is left."""
         if error is None:
             self.abort(result)
         else:

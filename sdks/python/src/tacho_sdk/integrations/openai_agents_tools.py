@@ -77,14 +77,14 @@ class Guarding:
         read_safely(lambda: note_client(getattr(agent.model, "_client"), self._client), None)  # noqa: B009
         guarded.tools = [self._tool(tool) for tool in agent.tools]
         guarded.handoffs = agent.handoffs
-        # Reads them now, so that what cannot be guarded is refused here.
+        # Reads them now, so that the guard refuses here what it cannot guard.
         _ = guarded.handoffs
         return guarded
 
     def _class(self, kind: type[Any]) -> Any:
         """
-        Its instances, and copies made by `clone`, guard what the runner asks them for: also tools of MCP servers, and tools and
-        hand-offs that are added later.
+        Its instances, and copies made by `clone`, guard whatever the runner asks them for, including tools of MCP
+        servers, and tools and hand-offs that are added later.
         """
 
         async def get_all_tools(agent: Any, run_context: Any) -> list[Any]:
@@ -167,7 +167,7 @@ class Guarding:
                 with self._acting(context):
                     return await self._recorder.arun_tool(name, act, given, named, tool_call_id=call_id)
             except ToolBlockedError as error:
-                # A text is no answer of a tool with a declared output.
+                # A text is not a valid answer for a tool with a declared output.
                 if adapter is not None:
                     raise
                 return error.model_text
@@ -255,7 +255,7 @@ def _why_not(tool: FunctionTool, function: Any) -> str | None:
 
 
 def _is_plain_question(given: dict[str, object]) -> bool:
-    """What an agent as a tool takes unchanged."""
+    """Whether it is the plain question that an agent as a tool takes unchanged."""
     return list(given) == ["input"] and isinstance(given["input"], str)
 
 

@@ -87,7 +87,7 @@ def _refusals_of(toolset: AbstractToolset[Any]) -> Iterator[tuple[str, str]]:
 
 
 def _own_method(toolset: AbstractToolset[Any]) -> str | None:
-    """A method that a host has in place of Pydantic AI's, and that runs before the tool."""
+    """The first method that a host overrides and that runs before the tool."""
     kinds = type(toolset).__mro__
     if not any(kind.__module__.startswith(_OWN) and kind is not AbstractToolset for kind in kinds):
         # It runs the tools itself.
@@ -104,7 +104,7 @@ class GuardedToolset(WrapperToolset[Any]):
 
     async def get_tools(self, ctx: Any) -> dict[str, Any]:
         tools = await super().get_tools(ctx)
-        # Again, because toolsets change; what is allowed is on the record already.
+        # Checked again, because toolsets change; allowed ones are recorded already.
         if self.unguarded != "allow":
             _check(self.wrapped, self.tacho, self.unguarded)
         for name, tool in tools.items():
@@ -153,8 +153,8 @@ _RUNS_MAX = 1_000
 
 def note_agent(client: Tacho) -> str | None:
     """
-    The name that events of the agent carry that asks its model now; None for the first one of the run. An agent that begins in
-    a tool of another one, or after it, was handed over to.
+    The name that events of the agent carry that asks its model now; None for the run's first agent. An agent that
+    begins in a tool of another one, or after it, was handed over to.
     """
     ctx, scope = get_current_run_context(), client.core.current_scope()
     if ctx is None or scope is None:
@@ -202,7 +202,7 @@ class _Validator:
         except ValidationError as error:
             if more.get("allow_partial") in (None, False, "off"):
                 failure = error
-                # Pydantic AI tells the model's id of the call to nobody but its own method.
+                # Pydantic AI passes the model's id of the call only to its own method.
                 caller = sys._getframe(2)
                 call_id = read_safely(lambda: caller.f_locals["call"].tool_call_id, None)
                 safely(self._client, lambda: self._record(failure, raw_arguments, call_id), None)

@@ -12,7 +12,7 @@ from .border import Bordered
 from .messages import fields_of
 from .model_call import ClientCall
 
-# More of an answer is not kept for the recording.
+# Larger answers are not recorded in full.
 _BYTES_MAX = 8 * 1_048_576
 
 
@@ -47,7 +47,7 @@ def record_raw(
 
 
 def end_when_closed(answer: Any, stop: Callable[[], None]) -> None:
-    """A host that leaves a stream early may keep it for a long time after it closed it."""
+    """A host that leaves a stream early may keep the object for a long time after closing it."""
     close: Any = getattr(answer, "close", None)
     if inspect.iscoroutinefunction(close):
 

@@ -29,7 +29,7 @@ def exact_float(text: str) -> object:
     """For a tool that gets the text: it may read more digits than a float holds."""
     number = float(text)
     try:
-        # All numbers of up to 15 digits are written as they were read.
+        # Numbers of up to 15 digits are written exactly as they were read.
         return number if Decimal(text) == Decimal(repr(number)) else Unreadable()
     except ArithmeticError:
         # An exponent of many digits.

@@ -107,7 +107,9 @@ class Automaton:
 
 
 def _between(before: str, after: str) -> frozenset[str]:
-    """The assertions that hold between two characters; empty means no character. RE2's word characters are ASCII."""
+    """
+    The assertions that are true between two characters; empty means no character. RE2's word characters are ASCII.
+    """
     holds = {"boundary" if (before in _WORD) != (after in _WORD) else "no boundary"}
     if before == "":
         holds |= {"begin text", "begin line"}

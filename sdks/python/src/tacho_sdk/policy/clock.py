@@ -95,7 +95,7 @@ def _whole(size: int) -> Callable[[Duration], int]:
     return lambda span: span.nanos // size if span.nanos >= 0 else -(-span.nanos // size)
 
 
-# The whole duration in that unit, rounded towards zero.
+# The whole duration in this unit, rounded towards zero.
 DURATION_FIELDS: dict[str, Callable[[Duration], int]] = {
     "getHours": _whole(3_600_000_000_000),
     "getMinutes": _whole(60_000_000_000),

@@ -133,8 +133,8 @@ _OF_SERVER = re.compile(r"mcp__(.+?)__(.+)", re.DOTALL)
 
 def name_parts(facts: Facts) -> tuple[object, object]:
     """
-    The server and the tool's own name: hooks of coding agents say `mcp__db__drop_table`, a guard of the server says
-    `drop_table`. A server that the client names means that the name is the tool's own.
+    The server and the tool's own name: hooks of coding agents use `mcp__db__drop_table`, a guard of the server
+    `drop_table`. If the client names a server, the name is the tool's own.
     """
     name, server = _text(facts.tool_name), _text(facts.tool_server)
     if not isinstance(name, str) or not isinstance(server, str):

@@ -35,7 +35,7 @@ _INT = re.compile(r"[+-]?\d{1,19}\Z", re.ASCII)
 _DECIMAL = re.compile(r"[+-]?(\d+(\.\d*)?|\.\d+)([eE][+-]?\d+)?\Z", re.ASCII)
 _LETTERS_LOWER = str.maketrans("ABCDEFGHIJKLMNOPQRSTUVWXYZ", "abcdefghijklmnopqrstuvwxyz")
 _LETTERS_UPPER = str.maketrans("abcdefghijklmnopqrstuvwxyz", "ABCDEFGHIJKLMNOPQRSTUVWXYZ")
-# Unicode's White_Space; Python's own idea of it also has U+001C to U+001F.
+# Unicode's White_Space; Python's own definition also has U+001C to U+001F.
 _SPACES = "".join(map(chr, [*range(9, 14), 32, 0x85, 0xA0, 0x1680, *range(0x2000, 0x200B), 0x2028, 0x2029, 0x202F]))
 _SPACES += "\u205f\u3000"
 

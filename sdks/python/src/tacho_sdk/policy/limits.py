@@ -25,7 +25,7 @@ INPUT_VALUES = 10_000
 INPUT_LEVELS = 200
 # Work of one evaluation; see `Scope.spend` for the size of a step.
 EVALUATION_STEPS = 100_000
-# Characters of what a policy says; the rest is cut.
+# Characters of a policy's message; the rest is cut.
 MESSAGE_CHARS = 500
 # Cached compiled conditions; the oldest is dropped first.
 CACHED_CONDITIONS = 1000

@@ -1,6 +1,5 @@
-"""
-Comparisons with a text of the condition, which most conditions consist of: `tool.name == "pay"`, `"untrusted" in run.labels`.
-The same results and steps as the operators, in a third of the time.
+"""Comparisons with a constant text, which most conditions consist of: `tool.name == "pay"`, `"untrusted" in
+run.labels`. The same results and steps as the operators, in a third of the time.
 """
 
 from __future__ import annotations
@@ -12,7 +11,7 @@ from .values import NO_OVERLOAD, Failure, Scope, Step, Unreadable, UnreadableRea
 
 
 def build_comparison(node: BinaryNode, left: Step, right: Step) -> Step | None:
-    """None if neither side is a text of the condition. `left` and `right`: its sides, built."""
+    """None if neither side is a constant text. `left` and `right`: the built sides."""
     if node.operator in ("==", "!="):
         text = literal_text(node.right)
         return None if text is None else _compares(left, text, node.operator == "==")

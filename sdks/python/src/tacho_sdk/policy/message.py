@@ -1,6 +1,6 @@
 """
-What a policy says to the model, the approver and the record. It travels in the policy's description, after the first line that
-begins with "Message:".
+The message of a policy to the model, the approver and the record. It is in the policy's description, after the
+first line that begins with "Message:".
 """
 
 from __future__ import annotations

@@ -18,7 +18,7 @@ class BadPattern(Exception):
 
 
 class Pattern:
-    """Any number of evaluations can share it."""
+    """Stateless: any number of evaluations can share it."""
 
     def __init__(self, automaton: Automaton) -> None:
         self._automaton = automaton

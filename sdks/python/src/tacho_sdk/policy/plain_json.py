@@ -23,9 +23,10 @@ class NotPlainJson(TypeError):
 
 def copy_json(source: object, *, max_values: float, max_levels: int, mark: Mark | None = None) -> Any:
     """
-    A copy of None, booleans, finite numbers, texts, lists, tuples and dicts with text keys. Every number becomes a double.
-    Raises NotPlainJson for anything else, for an int that a double cannot hold, and past the limits, including cycles.
-    `mark`: what stands in the copy for a place that is not plain JSON, instead of raising. Too many values always raise.
+    A copy of None, booleans, finite numbers, texts, lists, tuples and dicts with text keys. Every number becomes a
+    double. Raises NotPlainJson for anything else, for an int that a double cannot represent, and beyond the limits,
+    including cycles. `mark`: replaces a place that is not plain JSON, instead of raising. Too many values always
+    raise.
     """
     try:
         return _plain_copy(source, max_levels, [max_values])

@@ -1,7 +1,7 @@
 """
-Masked members must not hide whether the shown input is the approved one. Each is replaced by a seal before the input is
-hashed, so that whoever has the masked input and the seals computes the same hash, and learns nothing about the masked values.
-Without the API key, which is in the key of the seals, nobody can try card numbers until one fits.
+Masked members must not hide whether the shown input is the approved one. A seal replaces each of them before the
+input is hashed, so a reader with the masked input and the seals computes the same hash, but learns nothing about the
+masked values. The key of the seals contains the API key, so nobody without it can try card numbers until one matches.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from .plain_json import copy_json
 
 _VERSION = "tacho-input-2"
 _KEY_NAME = b"tacho-seal-1"
-# An input that has such an object itself must not pass for a sealed one: it is sealed too.
+# An input that already contains such an object must not pass as sealed: the object is sealed too.
 _SEAL = "tachoSeal"
 
 

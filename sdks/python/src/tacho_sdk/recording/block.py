@@ -125,7 +125,7 @@ def body_of(function: Any) -> Any:
 
 
 def _left(block: Block, result: Any) -> Any:
-    """The function returned: ends the block, or leaves it open until the body of what was returned has ended."""
+    """The function returned: ends the block, or leaves it open until the returned body has ended."""
     name = _body_name(result)
     if name is not None:
         _leave(block._tokens)

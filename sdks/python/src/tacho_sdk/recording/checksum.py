@@ -59,7 +59,7 @@ IBAN = NumberForm(
 
 
 def mask_numbers(text: str, form: NumberForm) -> str:
-    """Masks every number that begins and ends with a group, the longest first: other digits may stand beside it."""
+    """Masks every number that begins and ends with a group, the longest first: other digits may be next to it."""
 
     def mask_run(match: re.Match[str]) -> str:
         run = match.group()

@@ -131,7 +131,7 @@ def enter(owner: Owner, scope: RunScope, span: Span, prompt: tuple[str | None] |
 
 @contextmanager
 def acting(owner: Owner, agent: str | None) -> Iterator[None]:
-    """Events in here are those of this agent of the current run. None: the framework does not name it."""
+    """Events inside the block are those of this agent of the current run. None: the framework does not name it."""
     around = current_of(owner)
     if around is None or agent is None:
         yield
@@ -151,7 +151,7 @@ def agent_in(owner: Owner, scope: RunScope) -> str | None:
 
 @contextmanager
 def continuing(owner: Owner, call: OpenCall) -> Iterator[None]:
-    """The next guarded call in here is the waiting one."""
+    """The next guarded call inside the block is the waiting one."""
     around = current_of(owner)
     token = CURRENT.set(None if around is None else replace(around, continues=call, outer=CURRENT.get()))
     try:
@@ -161,7 +161,7 @@ def continuing(owner: Owner, call: OpenCall) -> Iterator[None]:
 
 
 def use_prompt(owner: Owner, version_id: str | None) -> None:
-    """Notes the version for the later events of this context."""
+    """Later events of this context name the version."""
     around = current_of(owner)
     if around is None:
         return
@@ -180,7 +180,8 @@ def prompt_facts_of(owner: Owner, scope: RunScope) -> dict[str, object] | None:
 
 
 def prompt_version_of(owner: Owner, scope: RunScope) -> str | None:
-    """The version of this context. Elsewhere, such as in another thread, the only one of the run: a wrong version is
+    """
+    The version of this context. Elsewhere, such as in another thread, the only one of the run: a wrong version is
     worse than none.
     """
     used = _prompt_of(owner, scope)

@@ -1,6 +1,4 @@
-"""
-Finds the words of credentials first, and looks only around them: most of a text holds none.
-"""
+"""Finds the words of credentials first, and looks only around them: most texts contain none."""
 
 from __future__ import annotations
 
@@ -21,7 +19,7 @@ from .credentials import (
     value_at,
 )
 
-# Every name that is no plain one has one of these, in lower case.
+# Every name of a credential contains one of these, in lower case.
 _WORDS = "pass pwd secret key auth credential cookie jwt otp cvv cvc token bearer signature".split()
 _KEYS = ("api", "access", "account", "private", "signing", "cryption")
 # What may stand between a name and its sign, in JSON text that may be encoded several times.
@@ -34,7 +32,7 @@ _KEY_OF = "|".join(f"(?<={word}key)|(?<={word}[-_. ]key)" for word in _KEYS)
 _TOKENS = rf"s{_BETWEEN}{{0,80}}[:=>]{{1,2}}(?![\s\ufeff]{{0,9}}\d[\d.,]{{0,20}}(?!\w))|s{_BETWEEN}{{80}}"
 _FOLLOWED = r"(?:[\s\ufeff]|\\|(?<=\\)[nrtvf]){1,40}(?=\S{0,64}[\d+/=_])[\w+/=.~-]{12}"
 _OPTION = r"-\w[\w-]{0,63}\\{0,31}[\"'`]?(?:[\s\ufeff,]|\\[nrtvf])"
-# Each begins with a letter that is rare in texts, because such an expression is searched for much faster. In lower case.
+# Each begins with a letter that is rare in texts, because such an expression is found much faster. In lower case.
 _MAYBE_NAMED = [
     re.compile(pattern)
     for pattern in (
@@ -49,7 +47,7 @@ _MAYBE_NAMED = [
     )
 ]
 _WORD_IN_OPTION = re.compile("pass|pwd|secret|key|auth|credential|cookie|jwt|otp|cv|token|bearer|signature")
-# By a character that each match has: a search for one that is absent takes no time.
+# Keyed by a character that each match has: searching for an absent character takes no time.
 _MAYBE_FORMS = [
     (pattern[0] if pattern[0] != "t" else "_", re.compile(pattern))
     for pattern in (
@@ -67,8 +65,8 @@ _MAYBE_FORMS = [
 
 def may_hold_credentials(text: str) -> bool:
     """
-    Whether a text or JSON text may hold a credential. False is certain, and few texts that only speak of passwords are held
-    for more. Every event is asked.
+    Whether a text or JSON text may contain a credential. False is certain; few texts that only mention passwords
+    give True. Called for every event.
     """
     lower = lower_of(text)
     for pattern in _MAYBE_NAMED[:-1]:
@@ -127,7 +125,7 @@ def _places(text: str) -> list[Place]:
 
 _BACK = re.compile(r"[\w.-]*\Z", re.ASCII)
 _ON = re.compile(r"[\w.-]*", re.ASCII)
-# A name is longer than this only in generated texts, which are no names.
+# Only generated texts are longer than this, and they are not names.
 _NAME_CHARS = 4_096
 
 
@@ -175,11 +173,11 @@ _BRACE = re.compile(r"[{}]")
 
 def mask_pairs(text: str, kind_of: KindOf, places: list[Place] | None = None) -> str:
     """
-    Masks values that follow their names in lists, and those of objects that name them, in JSON that stands inside other text
-    or is encoded again. Whole JSON is decoded before.
+    Masks values that follow their names in lists, and values of objects that name them, in JSON that is inside
+    other text or encoded again. Whole JSON is decoded before.
     """
     spans: list[tuple[int, int]] = []
-    # Inside a value that is masked already, nothing is looked at: the time stays linear.
+    # The inside of a masked value is not searched again: the time stays linear.
     done = 0
     for start, end in _places(text) if places is None else places:
         if start < done:
@@ -205,7 +203,7 @@ def mask_pairs(text: str, kind_of: KindOf, places: list[Place] | None = None) ->
 
 
 def _values_of(text: str, start: int, end: int) -> list[tuple[int, int]]:
-    """The values of the object around a name."""
+    """The places of the values in the object around a name."""
     opens = text.rfind("{", max(0, start - _OBJECT_CHARS), start)
     if opens < 0:
         return []

@@ -10,7 +10,7 @@ from typing import Literal
 SPACES = r"\t-\r \u00a0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000\ufeff"
 _S = f"[{SPACES}]"
 
-# Parts of names, without escapes. The whole name, and what stands around it, decide the rest.
+# Parts of names, without escapes. The whole name, and its surroundings, decide the rest.
 _PARTS = (
     r"pass(?:w|[-_. ]?(?:word|phrase|code))|secret"
     r"|(?:api|access|account|private|signing|cryption)[-_. ]?key|authorization|credential|cookie"
@@ -28,7 +28,7 @@ NameKind = Literal["secret", "counter", "plain"]
 CREDENTIAL_MARK = "[masked:credential]"
 
 
-# A longer name has no other characters: sentences and texts with quotes name nothing.
+# A longer name has other characters too: sentences and texts with quotes are not names.
 NAME_CHARS = 64
 _NAME = re.compile(r"[\w.-]*\Z", re.ASCII)
 
@@ -127,7 +127,7 @@ def mask_assignments(text: str, kind_of: KindOf, matches: Iterable[Match] | None
 
 
 def value_at(text: str, start: int, bare: re.Pattern[str]) -> tuple[int, int] | None:
-    """Where a value stands, without its opening quote. None: there is none, or it is harmless."""
+    """Where a value is, without its opening quote. None: there is no value, or it is harmless."""
     quoted = _QUOTED.match(text, start)
     value = quoted or _NESTED.match(text, start) or _BLOCK.match(text, start) or bare.match(text, start)
     if not value:
@@ -141,5 +141,8 @@ _COUNT = re.compile(r"\[?-?(?:\d[\d.,]{0,20}(?:e[+-]?\d{1,9})?|Infinity|NaN)(?!\
 
 
 def is_count(text: str) -> bool:
-    """A number at the beginning, such as `-5` or `1e3`, or the mark `[NaN]`: the service says which it cannot count."""
+    """
+    A number at the beginning, such as `-5` or `1e3`, or the mark `[NaN]`: the service reports the ones that it
+    cannot count.
+    """
     return _COUNT.match(text) is not None

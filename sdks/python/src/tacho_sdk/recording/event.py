@@ -34,8 +34,8 @@ def make_event(
     recorder: Recorder,
 ) -> QueuedItem:
     """
-    `label`, `payload`: masked and bounded, when they are called. `timestamp`: Unix time in milliseconds. `number`: by its
-    recorder; empty for an id of the host.
+    `label`, `payload`: masked and bounded, when they are called. `timestamp`: Unix time in milliseconds. `number`:
+    from its recorder; empty for an id of the host.
     """
 
     def write() -> str:

@@ -17,7 +17,7 @@ _STACK_HEAD_CHARS = 4_096
 _STACK_TAIL_CHARS = 12_288
 _FRAMES = 64
 _CAUSES = 10
-# Errors of Python without a message, in words.
+# Texts for Python's errors without a message.
 _UNSAID = {"CancelledError": "Its task was cancelled.", "KeyboardInterrupt": "The process was interrupted."}
 
 

@@ -30,10 +30,11 @@ _PHONE = re.compile(
     "(?<![\\w.])(?:(?:\\+|00)[1-9](?:[ \u00a0\u202f()./-]{0,2}\\d){6,14}|\\(?\\d{3}\\)?[ .-]\\d{3}[ .-]\\d{4})(?!\\d)",
     re.ASCII,
 )
-# Fields of an object that name its value, such as a header in a list, and fields that hold this value.
+# Fields of an object that name its value, such as a header in a list, and fields that contain this value.
 _NAMING = re.compile(r"(?:name|key|header|field|variable)\Z", re.IGNORECASE)
 _NAMED_VALUE = re.compile(r"(?:val(?:ue)?s?|content|data)\Z", re.IGNORECASE)
-# Levels of nesting. JSON in a text counts as several: each such level doubles the backslashes, so few hold much.
+# Levels of nesting. JSON in a text counts as several levels: each of them doubles the backslashes, so few contain
+# much.
 _LEVELS_MAX = 400
 _ENCODED_LEVELS = 50
 # JSON text with letters in this form must be decoded to be searched.
@@ -168,7 +169,7 @@ class Mask:
         is_pair = any(_NAMING.match(key) and self._is_secret_name(item) for key, item in fields.items())
         masked: dict[str, Json] = {}
         for key, item in fields.items():
-            # The content of a chat message is no value of its name.
+            # The content of a chat message is not the value of its `name`.
             is_value = is_pair and _NAMED_VALUE.match(key) and not (key == "content" and "role" in fields)
             own_kind: NameKind = "secret" if is_value else self._kind_of(key)
             masked[self.text(key, level)] = self.value(item, level, kind if own_kind == "plain" else own_kind)

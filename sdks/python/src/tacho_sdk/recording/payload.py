@@ -58,7 +58,7 @@ _METADATA_KEYS = frozenset(
         "detections",
     ]
 )
-# The same of events whose members are known. The comment of a SCORE is content.
+# The same for events whose members are known. The comment of a SCORE is content.
 _KEYS_OF = {
     "SCORE": frozenset(["name", "value", "targetEventId", "author"]),
     "APPROVAL_WITHDRAWN": frozenset(["reason"]),
@@ -68,7 +68,7 @@ _KEYS_OF = {
 # A longer text counts as content under any key.
 _METADATA_CHARS = 256
 _FIELDS = FIELDS_MAX + 1
-# More policies than this do not fail for one call.
+# A call with more failed policies than this is not expected.
 _FAILURES_MAX = 500
 
 _SEAL = re.compile(r"[0-9a-f]{64}\Z")
@@ -87,7 +87,7 @@ class Payloads:
         self._diagnostics = diagnostics
 
     def capture(self, payload: Payload | None, event_type: str = "") -> Plain:
-        """What the payload holds now, to be written later."""
+        """A copy of the payload, to be written later."""
         return _EMPTY if payload is None else to_plain(self._chosen(payload, event_type), PAYLOAD_LEVELS)
 
     def write(self, payload: Payload | None, max_bytes: int = PAYLOAD_BYTES) -> str:
@@ -103,7 +103,7 @@ class Payloads:
                 seals = plain.get("inputSeals")
                 plain = masked if isinstance(masked, dict) else {"masked": "[masked:error]"}
                 if isinstance(seals, dict) and all(isinstance(one, str) and _SEAL.match(one) for one in seals.values()):
-                    # A seal stands under the name of what it seals, and says nothing of it.
+                    # A seal has the name of the sealed member, and reveals nothing about it.
                     plain["inputSeals"] = seals
                 text = dump(plain)
         except Exception:

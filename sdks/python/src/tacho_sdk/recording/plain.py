@@ -24,7 +24,7 @@ _READ_CHARS = 2_097_152
 FIELDS_MAX = 43_690
 # Longer words are cut.
 _WORD_CHARS = 256
-# A longer int is slow to write, and no JSON reader keeps it.
+# A longer int is slow to write, and JSON readers cannot represent it.
 _INT_BITS = 4_096
 _HALF_PAIR = re.compile("[\ud800-\udfff]")
 _ABSENT = object()
@@ -203,7 +203,7 @@ class _Copy:
         if kind.__str__ is object.__str__:
             fields = getattr(source, "__dict__", None)
             public = [(name, value) for name, value in fields.items() if not name.startswith("_")] if fields else []
-            # A class without public fields, such as a DataFrame, may say in its text what it holds.
+            # The text of a class without public fields, such as a DataFrame, may show its content.
             if public or (kind.__repr__ is object.__repr__ and isinstance(fields, dict)):
                 return self._fields(len(public), public)
             if kind.__repr__ is object.__repr__:
@@ -212,7 +212,7 @@ class _Copy:
 
     def _list(self, size: int, source: Iterable[object]) -> object:
         copies: list[object] = []
-        # Not the last one: where a long list was cut before, it is a text.
+        # Not the last one: if a long list was cut before, it is a text.
         numbers = source[: max(0, min(size, _COPIED_VALUES - self.values) - 1)] if type(source) is list else []
         if numbers and are_doubles(numbers):
             self.values += len(numbers)

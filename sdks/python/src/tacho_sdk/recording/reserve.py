@@ -1,4 +1,4 @@
-"""Memory that is given back when the host has none left, so that the end of its run can be recorded and delivered."""
+"""Memory that is released when the host has none left, so that the end of its run can be recorded and delivered."""
 
 from __future__ import annotations
 

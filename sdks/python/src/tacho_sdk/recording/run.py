@@ -204,7 +204,7 @@ class Run(Described):
         waits.record(self._core) if waits else self.leave()
 
     def leave(self) -> str | None:
-        """Says that another process ends the run, and this one records no more: else nobody knows if all events arrived."""
+        """This process records no more, and another one ends the run: otherwise nobody knows whether all events arrived."""
         return self._core.record(self._scope, "AGENT_STEP", "left the run", is_last=True)
 
     def _add(self, event_type: str, label: str, payload: dict[str, object], more: Payload | None = None) -> str | None:
@@ -374,7 +374,7 @@ def outcome_of(error: BaseException | None) -> Outcome:
 
 
 def failure_of(status: Outcome, error: BaseException | None) -> dict[str, object]:
-    """What the outcome says about the exception. A cancelled task has no error, but shows where it was."""
+    """The outcome's fields about the exception. A cancelled task has no error, but shows where it was."""
     if error is None or status == "COMPLETED" or issubclass(type(error), GeneratorExit):
         return {}
     release_after(error)
@@ -383,7 +383,7 @@ def failure_of(status: Outcome, error: BaseException | None) -> dict[str, object
 
 
 def begin_scope(core: Core, options: Mapping[str, Any], has_block: bool = True) -> RunScope:
-    """A run of this process. `has_block`: something in here ends it. Without, that of a `run_id` may have begun elsewhere."""
+    """A run of this process. `has_block`: a block here ends it. Without one, it may have begun elsewhere."""
     scope = create_scope(core, options)
     scope.entered_at = time.time_ns() // 1_000_000 if has_block or options.get("run_id") is None else None
     core.open_runs.add(scope, has_block)

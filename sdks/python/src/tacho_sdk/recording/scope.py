@@ -1,4 +1,4 @@
-"""What the events of a run share, made from what a host gives."""
+"""What the events of a run share, made from the host's options."""
 
 from __future__ import annotations
 

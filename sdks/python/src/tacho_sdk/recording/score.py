@@ -1,4 +1,4 @@
-"""What a host says of a run: the payload of a SCORE, and its tags, metadata and end user."""
+"""What a host records about a run: the payload of a SCORE, and its tags, metadata and end user."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class _Recording(Protocol):
 
 
 class Described:
-    """A run that is found, and whose usage is summed up, by these."""
+    """A run with members by which it is found and its usage is summed up."""
 
     def tag(self: _Recording, *tags: str) -> str | None:
         """Adds tags to the run."""
@@ -41,7 +41,7 @@ class Described:
         return self.record("RUN_TAGS", "run", {"userId": user_id})
 
 
-# A service takes no other name, because filters compare names by these signs.
+# The service accepts no other name, because filters compare names with these signs.
 _NAME = re.compile(r"[^<>=\s](?:[^<>=]{0,62}[^<>=\s])?")
 _NUMBER_MAX = 1e9
 

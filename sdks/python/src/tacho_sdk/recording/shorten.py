@@ -123,8 +123,8 @@ _DATA_URL = re.compile(r"data:([\w.+-]+/[\w.+-]+)(?:;[\w=.+-]+)*;base64,([\w+/-]
 
 def _cut(text: str, max_bytes: int) -> str:
     """
-    As JSON of at most `max_bytes` plus a mark: the beginning and the end, where a log has its error. Half of a file is worth
-    nothing.
+    The text as JSON of at most `max_bytes` plus a mark. Keeps the beginning and the end, where a log has its
+    error. Half of a file is worth nothing.
     """
     file = _DATA_URL.fullmatch(text)
     if file:

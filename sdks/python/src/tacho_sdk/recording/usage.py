@@ -24,7 +24,7 @@ class RunUsage:
     """Calls that were counted when they were authorized, by tool: their TOOL_CALL events are not counted again."""
 
     def at_least(self, tool_calls: object, total_tokens: object, cost: object, seconds: object) -> None:
-        """Another process of the run says that so much was used."""
+        """Takes over the usage that another process of the run reports."""
         self.tool_calls = max(self.tool_calls, int(_amount(tool_calls)))
         self.total_tokens = max(self.total_tokens, int(_amount(total_tokens)))
         self.cost = max(self.cost, _amount(cost))

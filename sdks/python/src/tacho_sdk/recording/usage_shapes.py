@@ -208,8 +208,9 @@ _MORE_PROMPT = [_path_of("toolUsePromptTokenCount")]
 
 def call_usage(usage: object) -> dict[str, int | None] | None:
     """
-    In the words of the contract. None: it says nothing of tokens. Parts of zero tokens are left out, and a completion
-    that cannot be read is None: without it, there would be no answer, as in embeddings.
+    The usage in the contract's terms. None: no tokens are reported. Parts of zero tokens are left out. A
+    completion that cannot be read is None: if it were missing, the call would count as one without an answer, as in
+    embeddings.
     """
     usage = _members_of(usage)
     if usage is None:
@@ -283,7 +284,10 @@ def _says_none(usage: Mapping[str, object], paths: Sequence[_Path]) -> bool:
 
 
 def gateway_cost(*places: object) -> float | None:
-    """What a gateway says it charges: the first of these places that says it, as a number or, like AI Gateway, as text."""
+    """
+    The cost that a gateway reports: from the first of these places that has one, as a number or, like AI Gateway,
+    as text.
+    """
     for place in places:
         stated = _members_of(place) or {}
         for name in _COST_NAMES:
@@ -296,7 +300,7 @@ def gateway_cost(*places: object) -> float | None:
 
 
 def metadata_cost(usage: object, metadata: object) -> float | None:
-    """The same of what a gateway adds to an answer, by its name."""
+    """The same from the members that a gateway adds to an answer."""
     added = [*(_members_of(metadata) or {}).values()]
     return gateway_cost(usage, *added, *((_members_of(one) or {}).get("usage") for one in added))
 

@@ -1,4 +1,7 @@
-"""Replays a tape for a function of your tests. `tacho replay`, in a process beside this one, has the cursor for every SDK."""
+"""
+Replays a tape for a function of your tests. A `tacho replay` process beside this one has the cursor, as for every
+SDK.
+"""
 
 from __future__ import annotations
 

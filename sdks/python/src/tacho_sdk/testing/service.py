@@ -129,7 +129,7 @@ class FakeService:
         with self._lock:
             is_new = key not in self._records
             same = self._records.setdefault(key, issue) == issue
-            # A record that an approved call runs is no issue.
+            # A record that claims an approved call is not an issue.
             if is_new and issue["detectionType"] != "APPROVAL_PENDING":
                 self.issues.append(RecordedIssue(**_fields(RecordedIssue, issue)))
         more = {"isSame": same} if key[1].startswith("run-") and not is_new else {}

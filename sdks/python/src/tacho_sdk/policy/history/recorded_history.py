@@ -74,7 +74,7 @@ class RecordedHistory:
             _forget_oldest(self._asked)
 
     def _answered(self, call_id: str, content: object) -> None:
-        """The output of a tool that no guard has."""
+        """The output of an unguarded tool."""
         if _remember(self._read, call_id):
             name, asked_input = self._asked.get(call_id, ("", None))
             self._add(name, None, asked_input, True, "ALLOW", self._plain(content))

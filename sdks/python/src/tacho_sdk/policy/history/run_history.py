@@ -190,7 +190,7 @@ class RunHistory:
                 values.extend(inner_part for pair in reversed(value.items()) for inner_part in reversed(pair))
 
     def _bit_of(self, label: str) -> int:
-        """0 if there are too many: then the values cannot be told apart."""
+        """0 if there are too many labels to distinguish the values."""
         if label not in self._sources:
             if len(self._sources) == SOURCES_MAX:
                 self._values.is_full = True
@@ -246,7 +246,10 @@ def _utf16(text: str) -> bytes:
 
 
 def _readable(raw_text: object) -> tuple[Any, int] | None:
-    """As JSON, which is what a model gets, and its characters. None if it has none, or too much."""
+    """
+    The value as JSON, as a model gets it, and its number of characters. None if it has no JSON form, or is too
+    large.
+    """
     try:
         text = json.dumps(raw_text, ensure_ascii=False, separators=(",", ":"))
         plain = json.loads(text, parse_int=float, parse_constant=lambda _: None)

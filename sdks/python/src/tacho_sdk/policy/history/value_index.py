@@ -140,7 +140,7 @@ class ValueIndex:
         return self._sources[self._slot_of(hash_)]
 
     def _slot_of(self, hash_: int) -> int:
-        """The slot of a hash, or the free one where it belongs."""
+        """The slot of a hash, or the free slot for it."""
         hashes = self._hashes
         last = len(hashes) - 1
         slot = hash_ & last

@@ -1,7 +1,8 @@
 """
-The words of a text, in the form in which values are compared: what a model changes when it copies a value is gone. NFKC, lower
-case, without invisible characters; white space and punctuation only divide words. Encodings that a model undoes are read too:
-percent-encoding, HTML entities, escapes of JSON, base64 and hexadecimal. The same as words.ts of the TypeScript engine.
+The words of a text, in the form in which values are compared: changes that a model makes when it copies a value
+are undone. NFKC, lower case, without invisible characters; white space and punctuation only divide words. Encodings
+that a model decodes are read too: percent-encoding, HTML entities, escapes of JSON, base64 and hexadecimal. The same
+as words.ts of the TypeScript engine.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ def words_of(text: str) -> list[str]:
 
 
 def readings(text: str) -> list[str]:
-    """The text, and what its encodings hold. At most twice as long."""
+    """The text, and the decoded texts in it. At most twice as long."""
     read = spellings(text)
     for encoded in _ENCODED.findall(text) if len(text) >= _ENCODED_MIN else ():
         content = _bytes_of(encoded)
@@ -43,8 +44,8 @@ def readings(text: str) -> list[str]:
 
 def spellings(text: str) -> list[str]:
     """
-    The text, and what its escapes hold. For a value that is looked up: base64 in it may hold any words that the user said,
-    beside the address that a stranger wrote.
+    The text, and its decoded escapes. For a value that is looked up, base64 is not decoded: it may contain words
+    that the user said beside the address that a stranger wrote.
     """
     decoded = _ESCAPES.sub(_unescaped, text) if "%" in text or "&" in text or "\\" in text else text
     return [text] if decoded == text else [text, decoded]
@@ -68,7 +69,7 @@ def _unescaped(escape_match: re.Match[str]) -> str:
     return chr(code) if code <= 0x10FFFF and not 0xD800 <= code <= 0xDFFF else escape
 
 
-# Shorter ones are words by chance.
+# A shorter match can be an ordinary word.
 _ENCODED_MIN = 16
 _ENCODED = re.compile(r"(?<![\w+/-])[\w+/-]{16,}={0,2}", re.ASCII)
 _HEX = re.compile(r"(?:[0-9A-Fa-f]{2})+")
