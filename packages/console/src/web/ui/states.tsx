@@ -1,8 +1,8 @@
 /** What a page shows instead of its content: loading, failed, not found, empty. */
 import { Link } from '@tanstack/react-router'
-import type { ReactNode } from 'react'
+import { useState, type ReactNode } from 'react'
 import { CallError } from '@tacho/client/throwing.ts'
-import { isLost, isNotSent, isTemporary, refusalOf } from '../api.ts'
+import { isLost, isNotSent, isTemporary, lastAnswer, refusalOf } from '../api.ts'
 import { Button } from './button.tsx'
 
 export function PagePending() {
@@ -94,8 +94,29 @@ export function Trouble({ error, retry }: { error: unknown; retry?: () => void }
 }
 
 export function PageTrouble({ error, reset }: { error: unknown; reset: () => void }) {
-  return <Trouble error={error} retry={reset} />
+  return isCodeMissing(error) ? <CodeMissing /> : <Trouble error={error} retry={reset} />
 }
+
+/** The server has other code than when this page was opened, unless it does not answer anything. */
+function CodeMissing() {
+  const [isAnswering] = useState(() => Date.now() - lastAnswer.at < ANSWERED_MS)
+  return (
+    <Empty
+      title={isAnswering ? 'A newer version of the console is there' : 'The server does not answer'}
+      action={<Button onClick={() => window.location.reload()}>Reload</Button>}
+    >
+      Reload the page. What you typed is kept.
+    </Empty>
+  )
+}
+
+/** A visible page asks the server every two seconds. */
+const ANSWERED_MS = 5_000
+
+/** What Chromium, Firefox and Safari say if the server does not have the code of a page. */
+const NO_SCRIPT = /dynamically imported module|Importing a module script failed|Unable to preload/
+
+const isCodeMissing = (error: unknown): boolean => error instanceof Error && NO_SCRIPT.test(error.message)
 
 function titleOf(error: unknown): string {
   const refusal = refusalOf(error)

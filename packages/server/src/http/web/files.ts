@@ -1,7 +1,7 @@
 /** Files are read once and sent from one shared buffer, so that unread answers hold neither copies nor open files. */
 import { createHash } from 'node:crypto'
-import { existsSync, globSync } from 'node:fs'
-import { readFile } from 'node:fs/promises'
+import { existsSync, globSync, statSync } from 'node:fs'
+import { readFile, stat } from 'node:fs/promises'
 import path from 'node:path'
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import { sendInPieces } from './connections.ts'
@@ -40,6 +40,18 @@ function load(file: string): Promise<Content> {
   return loading
 }
 
+const changeTimes = new Map<string, number>()
+
+/** A file that keeps its name when a build replaces it below a running server. While it is replaced, the former one. */
+async function loadNewest(file: string): Promise<Content> {
+  const stats = await stat(file).catch(() => null)
+  if (stats !== null && changeTimes.get(file) !== stats.mtimeMs) {
+    changeTimes.set(file, stats.mtimeMs)
+    loaded.delete(file)
+  }
+  return load(file)
+}
+
 const tagOf = (bytes: Buffer): string => `"${createHash('sha256').update(bytes).digest('base64url').slice(0, 22)}"`
 
 interface FileOptions {
@@ -54,23 +66,34 @@ export function serveFile(app: FastifyInstance, address: string, file: string, o
 }
 
 export function serveFolder(app: FastifyInstance, prefix: string, folder: string, options: FileOptions): void {
-  const senders = new Map(
-    globSync('**/*.*', { cwd: folder }).map((file) => [
-      file.split(path.sep).join('/'),
-      sender(path.join(folder, file), options),
-    ]),
-  )
+  let folderTime = 0
+  let senders = new Map<string, ReturnType<typeof sender>>()
+  /** Lists the folder again if a build replaced it. */
+  const relist = () => {
+    const time = statSync(folder, { throwIfNoEntry: false })?.mtimeMs
+    if (time === undefined || time === folderTime) return
+    folderTime = time
+    const files = globSync('**/*.*', { cwd: folder })
+    senders = new Map(files.map((file) => [file.split(path.sep).join('/'), sender(path.join(folder, file), options)]))
+  }
+  relist()
   app.get(`${prefix}/*`, (request, reply) => {
-    const send = senders.get((request.params as { '*': string })['*'])
+    const name = (request.params as { '*': string })['*']
+    if (!senders.has(name)) relist()
+    const send = senders.get(name)
     return send ? send(request, reply) : reply.callNotFound()
   })
 }
 
 function sender(file: string, { caching, preCompressed = false, headers = {} }: FileOptions) {
   const encodings = preCompressed ? ENCODINGS.filter(([, suffix]) => existsSync(file + suffix)) : []
+  const loadFile = caching === 'no-cache' ? loadNewest : load
   return async (request: FastifyRequest, reply: FastifyReply): Promise<FastifyReply> => {
     const [encoding, suffix] = encodings.find(([name]) => accepts(request, name)) ?? ['', '']
-    const { bytes, tag } = await load(file + suffix)
+    const content = await loadFile(file + suffix).catch(nullIfAbsent)
+    // Of a former build.
+    if (content === null) return reply.callNotFound()
+    const { bytes, tag } = content
     void reply.headers({ ...headers, 'cache-control': caching, etag: tag })
     if (encodings.length > 0) void reply.header('vary', 'accept-encoding')
     if (matchesTag(request.headers['if-none-match'], tag)) return reply.code(304).send()
@@ -84,7 +107,12 @@ export async function sendFile(
   file: string,
   change: (text: string) => string,
 ): Promise<FastifyReply> {
-  return sendInPieces(reply, Buffer.from(change((await load(file)).bytes.toString())))
+  return sendInPieces(reply, Buffer.from(change((await loadNewest(file)).bytes.toString())))
+}
+
+function nullIfAbsent(error: NodeJS.ErrnoException): null {
+  if (error.code === 'ENOENT') return null
+  throw error
 }
 
 function accepts({ headers }: FastifyRequest, encoding: string): boolean {

@@ -1,6 +1,6 @@
 /** How the console's files are served, from a folder of the test, so that the real console need not be built. */
 import assert from 'node:assert/strict'
-import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { mkdirSync, mkdtempSync, renameSync, rmSync, writeFileSync } from 'node:fs'
 import os from 'node:os'
 import path from 'node:path'
 import { after, before, test } from 'node:test'
@@ -78,6 +78,40 @@ test('assets are cached forever, and sent compressed', async () => {
   assert.equal(plain.headers['cache-control'], 'public, max-age=31536000, immutable')
   const packed = await open('/assets/index-1.js', { 'accept-encoding': 'gzip' })
   assert.equal(packed.headers['content-encoding'], 'gzip')
+})
+
+test('a build that replaces the files is served at once, and files of the former one are not found', async () => {
+  const other = mkdtempSync(path.join(os.tmpdir(), 'tacho-console-'))
+  const write = (version: string) => {
+    const made = path.join(other, 'new')
+    mkdirSync(path.join(made, 'assets'), { recursive: true })
+    for (const name of [`index-${version}.js`, `page-${version}.js`])
+      writeFileSync(path.join(made, 'assets', name), name)
+    writeFileSync(path.join(made, 'index.html'), `<!doctype html><base href="/" /><title>${version}</title>`)
+    writeFileSync(path.join(made, 'service-worker.js'), version)
+    rmSync(path.join(other, 'dist'), { recursive: true, force: true })
+    renameSync(made, path.join(other, 'dist'))
+  }
+  write('one')
+  const rebuilt = fastify()
+  errorHandlers(rebuilt, (request, reply) =>
+    isNavigation(request) ? sendConsolePage(request, reply, path.join(other, 'dist')) : null,
+  )
+  consoleRoutes(rebuilt, path.join(other, 'dist'))
+  const read = async (url: string, headers = {}) => {
+    const { statusCode, body } = await rebuilt.inject({ url, headers })
+    return statusCode === 200 ? body : statusCode
+  }
+  assert.match(String(await read('/', navigation)), /one/)
+  assert.equal(await read('/assets/index-one.js'), 'index-one.js')
+  assert.equal(await read('/service-worker.js'), 'one')
+  write('two')
+  assert.equal(await read('/assets/page-one.js'), 404)
+  assert.match(String(await read('/', navigation)), /two/)
+  assert.equal(await read('/assets/page-two.js'), 'page-two.js')
+  assert.equal(await read('/service-worker.js'), 'two')
+  await rebuilt.close()
+  rmSync(other, { recursive: true })
 })
 
 test('a request that is not a navigation, or names an API path, gets the error of the API', async () => {
