@@ -46,10 +46,48 @@ describe('comparing runs', { skip: withoutChromium }, () => {
     await page.getByText('1 step in one run only.').waitFor()
     const steps = page.getByRole('list', { name: 'Steps' })
     await steps.getByRole('button').filter({ hasText: 'only in the second' }).waitFor()
-    await steps.getByRole('button').filter({ hasText: '≠ output · +800 ms' }).waitFor()
+    await steps.getByRole('button').filter({ hasText: '≠ output · the second took 800 ms longer' }).waitFor()
     await steps.getByRole('button').filter({ hasText: '≠ input' }).click()
     await steps.getByText('5000', { exact: true }).waitFor()
     await steps.getByText('50', { exact: true }).waitFor()
+    await close()
+  })
+
+  test('the sums say in words which run took more, and with which model, prompt and policies each ran', async () => {
+    const start = Date.now() - 55_000
+    const turn = (runId: string, model: string, version: string, length: number) => [
+      event({ runId, eventType: 'LLM_CALL', label: 'Hm', timestamp: start, payload: { model, cost: 0.5 } }),
+      event({
+        runId,
+        eventType: 'POLICY_DECISION',
+        label: 'ALLOW refund',
+        timestamp: start + 10,
+        payload: { action: 'WARN', toolName: 'refund', policyIds: ['limit'], policyVersions: { limit: version } },
+      }),
+      event({
+        runId,
+        eventType: 'SESSION_OUTCOME',
+        label: 'Done',
+        timestamp: start + length,
+        payload: { status: 'COMPLETED' },
+      }),
+    ]
+    await tacho.service.record([...turn('on old', 'small-1', '1', 2_000), ...turn('on new', 'small-2', '3', 5_000)])
+    const { page, close } = await tacho.open(`${tacho.home}/compare?a=on%20old&b=on%20new`)
+    const sums = page.getByRole('table', { name: 'Sums' })
+    await sums.getByRole('row', { name: /^Policies/ }).waitFor()
+    const rowOf = async (name: string) =>
+      (await sums.getByRole('row', { name }).getByRole('cell').allInnerTexts()).join(' | ')
+    assert.equal(await rowOf('Model'), 'small-1 | small-2')
+    assert.equal(await rowOf('Policies'), 'limit 1 | limit 3')
+    assert.match(await rowOf('Length'), /^2\.0 s \| 5\.0 s: 3\.0 s longer$/)
+    assert.equal(await sums.getByRole('row', { name: /^Prompt/ }).count(), 0)
+    await assertLooks(page, 'compare sums')
+    await page.goto(`${tacho.home}/compare?a=on%20new&b=on%20old`)
+    await sums.getByText('3.0 s shorter').waitFor()
+    await page.goto(`${tacho.home}/compare?a=on%20new&b=on%20new`)
+    await sums.getByText('small-2').first().waitFor()
+    assert.equal(await sums.getByRole('row', { name: /^Policies/ }).count(), 0)
     await close()
   })
 
@@ -97,6 +135,37 @@ describe('comparing runs', { skip: withoutChromium }, () => {
     await page.goto(`${tacho.home}/runs/fine`)
     await page.getByRole('button', { name: 'Compare…' }).waitFor()
     assert.equal(await page.getByRole('button', { name: /good run/ }).count(), 0)
+    await close()
+  })
+
+  test('runs that come nearest are told apart by what was asked and answered', async () => {
+    const start = Date.now() - 45_000
+    const chat = (runId: string, at: number, question: string, answer: string, status: string) =>
+      [
+        { eventType: 'USER_INPUT', label: question, payload: { text: question } },
+        { eventType: 'LLM_CALL', label: answer, payload: { output: answer } },
+        { eventType: 'SESSION_OUTCOME', label: status, payload: { status } },
+      ].map((one, n) => event({ runId, agentId: 'desk', agentName: 'Desk', timestamp: start + at + n * 10, ...one }))
+    await tacho.service.record([
+      ...chat('one', 0, 'Hello', 'Good day, **Ana**', 'COMPLETED'),
+      ...chat('two', 1_000, 'Hello', 'Which order is it?', 'COMPLETED'),
+      ...chat('lost', 5_000, 'Where is my parcel?', 'I cannot tell', 'FAILED'),
+    ])
+    const { page, close } = await tacho.open(`${tacho.home}/runs/lost`)
+    await page.getByRole('button', { name: /good run/ }).click()
+    const dialog = page.getByRole('dialog', { name: 'No completed run is like this one' })
+    const items = dialog.getByRole('listitem')
+    await items.first().waitFor()
+    const texts = (await items.allInnerTexts()).map((text) => text.replaceAll(/\s+/g, ' '))
+    assert.equal(texts.length, 2)
+    assert.match(
+      texts[0] ?? '',
+      /^Hello Answered: (Good day, Ana|Which order is it\?) .+, 3 steps, 20 ms; the same tools/,
+    )
+    assert.notEqual(texts[0]?.slice(0, 30), texts[1]?.slice(0, 30))
+    await assertLooks(page, 'candidates')
+    await items.filter({ hasText: 'Which order' }).getByRole('link').click()
+    await page.waitForURL('**/compare?a=two&b=lost')
     await close()
   })
 

@@ -8,7 +8,7 @@ import { counted, number } from '../../web/text/format.ts'
 import { Empty, PagePending, Trouble } from '../../web/ui/states.tsx'
 import { useTitle } from '../../web/ui/browser.ts'
 import { ALIGNED } from './align.ts'
-import { markOf, useDifferences } from './differences.ts'
+import { markOf, useDifferences, usePolicyVersions } from './differences.ts'
 import { aloneText, partingText } from './parting.ts'
 import { PairRow } from './pair-row.tsx'
 import { Sums } from './compared-figures.tsx'
@@ -38,6 +38,8 @@ function Comparison({ a, b }: { a: string; b: string }) {
   const stepsA = useSteps(idA, a, false)
   const stepsB = useSteps(idB, b, false)
   const areComplete = stepsA.isComplete && stepsB.isComplete
+  const policiesA = usePolicyVersions({ environmentId: idA, runId: a }, stepsA.steps, areComplete)
+  const policiesB = usePolicyVersions({ environmentId: idB, runId: b }, stepsB.steps, areComplete)
   const alignedSteps = useAlignment(stepsA.steps, stepsB.steps, areComplete)
   const error =
     runA.error ?? runB.error ?? stepsA.error ?? stepsB.error ?? ('error' in alignedSteps ? alignedSteps.error : null)
@@ -51,7 +53,7 @@ function Comparison({ a, b }: { a: string; b: string }) {
       <p className="mt-1 min-h-6">
         <bdi>{'pairs' in alignedSteps && partingText(alignedSteps.pairs, { a: runA.data, b: runB.data })}</bdi>
       </p>
-      <Sums a={runA.data} b={runB.data} />
+      <Sums a={runA.data} b={runB.data} policies={policiesA && policiesB && [policiesA, policiesB]} />
       {!isSameQuestion && (
         <p className="mt-3 text-sm text-soft">
           The runs were asked different things, so other words are no difference that counts: they are not marked.

@@ -1,23 +1,55 @@
 import type { OperatorRun } from '@tacho/contract/runs/operator-run.ts'
 import { whyEnded } from '@tacho/contract/issues/failure.ts'
 import { getRouteApi, Link } from '@tanstack/react-router'
+import { useVersionNames } from '../agents/queries.ts'
 import { RunStatusChip } from '../run-status.tsx'
+import type { Range } from '../../web/address.ts'
 import { Cost } from '../../web/text/figures.tsx'
 import { costsOf, costText, wholeCost } from '../../web/text/costs.ts'
 import { compact, duration, money, number, runName } from '../../web/text/format.ts'
+import { ShownText } from '../../web/text/shown-text.tsx'
 
 const route = getRouteApi('/w/$workspace/$environment/compare')
+/** As far back as usage is shown. */
+const A_YEAR: Range = { since: '365d' }
 
-/** The two runs as wholes. */
-export function Sums({ a, b }: { a: OperatorRun; b: OperatorRun }) {
+type Figure = [
+  name: string,
+  of: (run: OperatorRun) => number | null,
+  format: (value: number) => string,
+  more: string,
+  less: string,
+]
+
+const FIGURES: readonly Figure[] = [
+  ['Length', lengthOf, duration, 'longer', 'shorter'],
+  ['Steps', ({ eventCount }) => eventCount, number, 'more', 'fewer'],
+  ['Tokens', ({ usage }) => usage.totalTokens || null, compact, 'more', 'fewer'],
+  ['Cost', costOf, money, 'more', 'less'],
+]
+
+interface SumsProps {
+  a: OperatorRun
+  b: OperatorRun
+  /** Versions of the policies that decided in each run; undefined: not read yet. */
+  policies: [a: readonly string[], b: readonly string[]] | undefined
+}
+
+/** The two runs as wholes: what they ran with, what they took, and how they ended. */
+export function Sums({ a, b, policies }: SumsProps) {
   const params = route.useParams()
   const { place, otherPlace } = route.useRouteContext()
   const [environment, otherEnvironment] = [place.environment.name, otherPlace.environment.name]
-  const rows: [name: string, of: (run: OperatorRun) => number | null, format: (value: number) => string][] = [
-    ['Length', lengthOf, duration],
-    ['Steps', ({ eventCount }) => eventCount, number],
-    ['Tokens', ({ usage }) => usage.totalTokens || null, compact],
-    ['Cost', costOf, money],
+  const [namesA, namesB] = [
+    useVersionNames(place.environment.id, A_YEAR),
+    useVersionNames(otherPlace.environment.id, A_YEAR),
+  ]
+  const promptsOf = ({ promptVersionIds }: OperatorRun, names: ReadonlyMap<string, string>) =>
+    promptVersionIds.map((id) => names.get(id) ?? id.slice(0, 8)).join(', ')
+  const texts: [name: string, a: string, b: string][] = [
+    ['Model', a.models.join(', '), b.models.join(', ')],
+    ['Prompt', promptsOf(a, namesA), promptsOf(b, namesB)],
+    ['Policies', policies?.[0].join(', ') ?? '', policies?.[1].join(', ') ?? ''],
   ]
   return (
     <table aria-label="Sums" className="mt-3 w-full table-fixed text-sm">
@@ -48,7 +80,31 @@ export function Sums({ a, b }: { a: OperatorRun; b: OperatorRun }) {
         </tr>
       </thead>
       <tbody>
-        {rows.map(([name, of, format]) => {
+        {texts.map(
+          ([name, ...both]) =>
+            (name === 'Policies' ? both[0] !== both[1] : both.some((text) => text !== '')) && (
+              <tr key={name} className="border-b border-line align-top">
+                <th scope="row" className="py-1.5 text-left font-normal text-soft">
+                  {name}
+                </th>
+                {both.map((text, index) => (
+                  <td
+                    key={index}
+                    className={`py-1.5 pr-3 [overflow-wrap:anywhere] ${index === 1 && both[0] !== both[1] ? 'font-medium' : ''}`}
+                  >
+                    {text === '' ? (
+                      <span className="text-soft">none recorded</span>
+                    ) : (
+                      <bdi>
+                        <ShownText text={text} />
+                      </bdi>
+                    )}
+                  </td>
+                ))}
+              </tr>
+            ),
+        )}
+        {FIGURES.map(([name, of, format, more, less]) => {
           const [left, right] = [of(a), of(b)]
           const differ = left !== right
           return (
@@ -60,9 +116,9 @@ export function Sums({ a, b }: { a: OperatorRun; b: OperatorRun }) {
               <td className={`py-1.5 ${differ ? 'font-medium' : ''}`}>
                 {name === 'Cost' ? <Cost of={costsOf(b)} /> : shown(name, right, format)}
                 {left !== null && right !== null && differ && (
-                  <span className="ml-2 text-soft">
-                    {right > left ? '+' : '−'}
-                    {format(Math.abs(right - left))}
+                  <span className="text-soft">
+                    {': '}
+                    {format(Math.abs(right - left))} {right > left ? more : less}
                   </span>
                 )}
               </td>

@@ -53,11 +53,36 @@ const PARTS = [
 export function differences(a: Json, b: Json): string[] {
   const words = PARTS.flatMap(([word, keys]) => (keys.every((key) => isSame(a[key], b[key])) ? [] : [`≠ ${word}`]))
   const dearer = (numberAt(b, 'cost') ?? 0) - (numberAt(a, 'cost') ?? 0)
-  return dearer === 0 ? words : [...words, `${sign(dearer)}${money(Math.abs(dearer))} cost`]
+  return dearer === 0 ? words : [...words, `the ${whichRun(dearer)} cost ${money(Math.abs(dearer))} more`]
 }
 
 const isSame = (a: unknown, b: unknown): boolean => JSON.stringify(a) === JSON.stringify(b)
-const sign = (difference: number) => (difference > 0 ? '+' : '−')
+/** The run that has more of it: a mark stands below both columns, where a sign could mean either. */
+const whichRun = (difference: number) => (difference > 0 ? 'second' : 'first')
+
+/** Decisions of each run whose payloads are read for the versions of its policies. */
+const DECISIONS_READ = 20
+
+/** The versions of the policies that decided, such as `refund-ceiling 3`, by name. Undefined: not read yet. */
+export function usePolicyVersions({ environmentId, runId }: ComparedRun, steps: readonly Step[], areComplete: boolean) {
+  const cache = useQueryClient()
+  const { data } = useQuery({
+    queryKey: ['policy versions', environmentId, runId, steps.length],
+    enabled: areComplete,
+    queryFn: async () => {
+      const decisions = steps.filter(({ eventType }) => eventType === 'POLICY_DECISION').slice(0, DECISIONS_READ)
+      const events = await Promise.all(
+        decisions.map(({ eventId }) => cache.fetchQuery(eventQuery(environmentId, runId, eventId))),
+      )
+      const versions = events.flatMap(({ event: { payload } }) => {
+        const named = isObject(payload) ? payload['policyVersions'] : null
+        return isObject(named) ? Object.entries(named).map(([id, version]) => `${id} ${String(version)}`) : []
+      })
+      return [...new Set(versions)].sort()
+    },
+  })
+  return data
+}
 
 /** What differs in a step, in words. `read`: the differences of its payloads; undefined if they were not read. */
 export function markOf({ a, b }: Pair, read: readonly string[] | undefined): string {
@@ -68,6 +93,6 @@ export function markOf({ a, b }: Pair, read: readonly string[] | undefined): str
   const later = tookLater - took
   return [
     ...(read ?? (isOther ? ['≠ size'] : [])),
-    ...(Math.abs(later) < LATER_MS ? [] : [`${sign(later)}${duration(Math.abs(later))}`]),
+    ...(Math.abs(later) < LATER_MS ? [] : [`the ${whichRun(later)} took ${duration(Math.abs(later))} longer`]),
   ].join(' · ')
 }

@@ -1,11 +1,13 @@
 import type { OperatorRun } from '@tacho/contract/runs/operator-run.ts'
+import { runLength } from '@tacho/contract/runs/run-activity.ts'
 import { CallError } from '@tacho/client/throwing.ts'
 import { useMutation, useQueryClient } from '@tanstack/react-query'
 import { getRouteApi, Link, useNavigate } from '@tanstack/react-router'
 import { api, operator } from '../../web/api.ts'
 import { environmentsQuery } from '../../web/queries.ts'
-import { percent, runName } from '../../web/text/format.ts'
+import { counted, duration, percent, plainText, runName } from '../../web/text/format.ts'
 import { ShownText } from '../../web/text/shown-text.tsx'
+import { Time, useNow } from '../../web/text/times.tsx'
 import { Button } from '../../web/ui/button.tsx'
 import { useKeys } from '../../web/ui/keys.ts'
 import { Dialog } from '../../web/ui/overlay.tsx'
@@ -131,6 +133,7 @@ interface CandidatesProps {
 /** None of them counts as good: they were asked something else, or took another way. */
 function Candidates({ runId, candidates, onClose }: CandidatesProps) {
   const params = route.useParams()
+  const now = useNow()
   const title = 'No completed run is like this one'
   return (
     <Dialog title={title} onClose={onClose}>
@@ -146,13 +149,23 @@ function Candidates({ runId, candidates, onClose }: CandidatesProps) {
                 to="/w/$workspace/$environment/compare"
                 params={params}
                 search={{ a: run.runId, b: runId }}
-                className="line-clamp-2 font-medium after:absolute after:inset-0"
+                title={`${run.title ?? run.runId}\n${run.runId}`}
+                className="line-clamp-3 font-medium after:absolute after:inset-0"
               >
                 <bdi>
                   <ShownText text={runName(run)} />
                 </bdi>
               </Link>
+              {run.answer !== null && (
+                <span className="line-clamp-2">
+                  Answered:{' '}
+                  <bdi>
+                    <ShownText text={plainText(run.answer)} />
+                  </bdi>
+                </span>
+              )}
               <span className="text-soft">
+                <Time at={run.startedAt} />, {counted(run.eventCount, 'step')}, {duration(runLength(run, now))};{' '}
                 {calls === 1
                   ? 'the same tools up to the failure'
                   : `${percent(calls, 1)} of the tools before the failure`}
