@@ -1,4 +1,5 @@
 import type { Alert } from '@tacho/contract/messages/alert.ts'
+import type { CreatedWebhook } from '@tacho/contract/messages/webhook.ts'
 import { useMutation, useQuery, useQueryClient } from '@tanstack/react-query'
 import { getRouteApi, Link } from '@tanstack/react-router'
 import { useState } from 'react'
@@ -6,7 +7,9 @@ import { api } from '../web/api.ts'
 import { Confirm } from '../web/ui/form-dialog.tsx'
 import { ListedTable, type Column } from '../web/ui/data-table.tsx'
 import { SectionPage } from '../web/ui/section.tsx'
-import { webhooksQuery } from './webhook.tsx'
+import { ALERT_EVENTS, hasSecret, webhooksQuery } from './webhook.tsx'
+import { WebhookDialog } from './webhook-dialog.tsx'
+import { WebhookSecret } from './webhooks-page.tsx'
 import { Button } from '../web/ui/button.tsx'
 import { counted } from '../web/text/format.ts'
 import { useKeys } from '../web/ui/keys.ts'
@@ -20,7 +23,10 @@ import { AlertState, BudgetBar, agentNamesQuery, alertsQuery } from './alert-sta
 
 const route = getRouteApi('/w/$workspace/$environment/settings/alerts')
 
-type Open = { is: 'new' | 'starters' } | { is: 'change' | 'remove'; alert: Alert }
+type Open =
+  | { is: 'new' | 'starters' | 'webhook' }
+  | { is: 'secret'; of: CreatedWebhook }
+  | { is: 'change' | 'remove'; alert: Alert }
 
 export function AlertsPage() {
   const names = route.useParams()
@@ -124,7 +130,7 @@ export function AlertsPage() {
         )
       }
     >
-      <NotSent environmentId={params.environmentId} />
+      <NotSent environmentId={params.environmentId} onAdd={canChange ? () => setOpen({ is: 'webhook' }) : null} />
       <Refused error={test.error} />
       <p role="status" className="text-sm text-soft">
         {test.data && testText(test.data.webhooks)}
@@ -148,6 +154,18 @@ export function AlertsPage() {
       {open?.is === 'new' && (
         <AlertDialog environmentId={params.environmentId} alert={null} onSettled={renew} onClose={close} />
       )}
+      {open?.is === 'webhook' && (
+        <WebhookDialog
+          environmentId={params.environmentId}
+          events={ALERT_EVENTS}
+          onDone={(created) => {
+            setOpen(created !== null && hasSecret(created) ? { is: 'secret', of: created } : null)
+            void cache.invalidateQueries(webhooksQuery(params.environmentId))
+          }}
+          onClose={close}
+        />
+      )}
+      {open?.is === 'secret' && <WebhookSecret webhook={open.of} onClose={close} />}
       {open?.is === 'change' && (
         <AlertDialog environmentId={params.environmentId} alert={open.alert} onSettled={renew} onClose={close} />
       )}
@@ -173,7 +191,7 @@ function testText(webhooks: number): string {
 }
 
 /** People trust an alert, so they must know when no webhook sends it. */
-function NotSent({ environmentId }: { environmentId: string }) {
+function NotSent({ environmentId, onAdd }: { environmentId: string; onAdd: (() => void) | null }) {
   const names = route.useParams()
   const { data } = useQuery(webhooksQuery(environmentId))
   const isSent = data?.some(({ disabledAt, events }) => disabledAt === null && events.includes('alert.firing')) ?? true
@@ -185,9 +203,11 @@ function NotSent({ environmentId }: { environmentId: string }) {
         their notifications
       </Link>{' '}
       are told.{' '}
-      <Link to="/w/$workspace/$environment/settings/webhooks" params={names} className="link underline">
-        Add a webhook
-      </Link>
+      {onAdd && (
+        <button type="button" onClick={onAdd} className="link underline">
+          Add a webhook
+        </button>
+      )}
     </p>
   )
 }

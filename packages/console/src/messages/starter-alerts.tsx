@@ -7,7 +7,7 @@ import { api } from '../web/api.ts'
 import { CheckList, Field, SelectField } from '../web/ui/field.tsx'
 import { FormDialog } from '../web/ui/form-dialog.tsx'
 import { alertsQuery } from './alert-state.tsx'
-import { webhooksQuery } from './webhook.tsx'
+import { ALERT_EVENTS, eventsOf, webhooksQuery } from './webhook.tsx'
 
 const COMMON = {
   agentId: null,
@@ -78,10 +78,11 @@ export function StarterAlerts({ environmentId, onClose }: { environmentId: strin
       const params = { environmentId }
       if (needsTarget) {
         const url = format === 'mail' ? `mailto:${address.trim().replace(/^mailto:/, '')}` : address.trim()
-        const events = ['alert.firing', 'alert.resolved', 'budget.reached'] as const
+        const kinds = STARTERS.filter(({ name }) => chosen.includes(name)).map(({ kind }) => kind)
+        const events = ALERT_EVENTS.filter((event) => kinds.some((kind) => eventsOf(kind).includes(event)))
         await api.createWebhook({
           params,
-          body: { url, format, events: [...events], description: 'Alerts', showsInput: false },
+          body: { url, format, events, description: 'Alerts', showsInput: false },
         })
         // If an alert is refused, the next attempt finds the target.
         await cache.invalidateQueries({ queryKey: webhooksQuery(environmentId).queryKey })

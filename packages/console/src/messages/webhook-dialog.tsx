@@ -1,12 +1,12 @@
 import { LIMITS } from '@tacho/contract/engine/limits.ts'
-import type { CreatedWebhook, Webhook, WebhookFormat } from '@tacho/contract/messages/webhook.ts'
+import type { CreatedWebhook, Webhook, WebhookEvent, WebhookFormat } from '@tacho/contract/messages/webhook.ts'
 import { INPUT_FORMATS, WEBHOOK_EVENTS } from '@tacho/contract/engine/words.ts'
 import { useMutation } from '@tanstack/react-query'
 import { useState } from 'react'
 import { api } from '../web/api.ts'
 import { Field, CheckList, RadioCards } from '../web/ui/field.tsx'
 import { FormDialog } from '../web/ui/form-dialog.tsx'
-import { EVENT_OPTIONS } from './webhook.tsx'
+import { EVENT_OPTIONS, hasSecret } from './webhook.tsx'
 
 const FORMATS = [
   { value: 'standard', name: 'Signed JSON', note: 'For your own programs (Standard Webhooks).' },
@@ -29,15 +29,17 @@ interface Props {
   environmentId: string
   /** The webhook to change; its format and secret stay. Without it, a new one is made. */
   webhook?: Webhook
+  /** Those that a new one begins with; absent: all. */
+  events?: readonly WebhookEvent[]
   onDone: (created: CreatedWebhook | null) => void
   onClose: () => void
 }
 
-export function WebhookDialog({ environmentId, webhook, onDone, onClose }: Props) {
+export function WebhookDialog({ environmentId, webhook, events = WEBHOOK_EVENTS, onDone, onClose }: Props) {
   const [draft, setDraft] = useState<Pick<Webhook, 'url' | 'description' | 'events' | 'showsInput'>>({
     url: webhook?.url ?? '',
     description: webhook?.description ?? '',
-    events: webhook?.events ?? [...WEBHOOK_EVENTS],
+    events: webhook?.events ?? [...events],
     showsInput: webhook?.showsInput ?? false,
   })
   const set = (change: Partial<typeof draft>) => setDraft({ ...draft, ...change })
@@ -97,7 +99,7 @@ export function WebhookDialog({ environmentId, webhook, onDone, onClose }: Props
           legend="Events"
           options={EVENT_OPTIONS}
           chosen={draft.events}
-          onChange={(events) => set({ events })}
+          onChange={(chosen) => set({ events: chosen })}
         />
         {mayShowInput && (
           <label className="flex items-start gap-2.5 text-sm">
@@ -124,7 +126,9 @@ export function WebhookDialog({ environmentId, webhook, onDone, onClose }: Props
           autoComplete="off"
         />
         {webhook && (
-          <p className="text-sm text-soft">The secret stays the same. Waiting messages go to the new address.</p>
+          <p className="text-sm text-soft">
+            {hasSecret(webhook) && 'The secret stays the same. '}Waiting messages go to the new address.
+          </p>
         )}
       </div>
     </FormDialog>

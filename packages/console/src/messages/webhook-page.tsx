@@ -19,7 +19,7 @@ import { useTitle } from '../web/ui/browser.ts'
 import { Confirm } from '../web/ui/form-dialog.tsx'
 import { SlackUsers } from './slack-links.tsx'
 import { WebhookDialog } from './webhook-dialog.tsx'
-import { WebhookState, webhooksQuery } from './webhook.tsx'
+import { hasSecret, WebhookState, webhooksQuery } from './webhook.tsx'
 import { WebhookSecret } from './webhooks-page.tsx'
 
 const route = getRouteApi('/w/$workspace/$environment/settings/webhooks/$webhookId')
@@ -128,7 +128,7 @@ function Acts({ params, webhook }: { params: Params; webhook: Webhook }) {
             {isDisabled ? 'Enable' : 'Disable'}
           </Button>
           <Button onClick={() => setOpen('change')}>Change…</Button>
-          <Button onClick={() => setOpen('rotate')}>New secret…</Button>
+          {hasSecret(webhook) && <Button onClick={() => setOpen('rotate')}>New secret…</Button>}
         </>
       )}
       <Button look="quiet" onClick={() => setOpen('remove')}>

@@ -1,5 +1,6 @@
 /** What the list of webhooks, the page of one and their dialogs share. */
 import { allItems } from '@tacho/client/items.ts'
+import type { AlertKind } from '@tacho/contract/messages/alert.ts'
 import type { Webhook, WebhookEvent } from '@tacho/contract/messages/webhook.ts'
 import { WEBHOOK_EVENTS } from '@tacho/contract/engine/words.ts'
 import { queryOptions } from '@tanstack/react-query'
@@ -25,6 +26,16 @@ const EVENT_NOTES: Record<WebhookEvent, string> = {
   'run.failed': 'a run failed, and why',
   'run.incomplete': 'events of a run are missing',
 }
+
+/** What alerts and budgets send. */
+export const ALERT_EVENTS = ['alert.firing', 'alert.resolved', 'budget.reached'] as const satisfies WebhookEvent[]
+
+/** What an alert of this kind sends. */
+export const eventsOf = (kind: AlertKind): readonly WebhookEvent[] =>
+  kind === 'budget' ? ['budget.reached'] : ['alert.firing', 'alert.resolved']
+
+/** Its receiver checks the signature of messages. Chats, PagerDuty and mail have no place for a secret. */
+export const hasSecret = ({ format }: Pick<Webhook, 'format'>): boolean => format === 'standard'
 
 /** The events with their notes, for a list of checks. */
 export const EVENT_OPTIONS = WEBHOOK_EVENTS.map((event) => [event, EVENT_NOTES[event]] as const)

@@ -10,7 +10,7 @@ import { Time } from '../web/text/times.tsx'
 import { SectionPage } from '../web/ui/section.tsx'
 import { ShownOnce } from '../web/ui/form-dialog.tsx'
 import { WebhookDialog } from './webhook-dialog.tsx'
-import { WebhookState, webhooksQuery } from './webhook.tsx'
+import { hasSecret, WebhookState, webhooksQuery } from './webhook.tsx'
 
 const route = getRouteApi('/w/$workspace/$environment/settings/webhooks')
 
@@ -92,7 +92,7 @@ export function WebhooksPage() {
           environmentId={place.environment.id}
           onClose={() => setOpen(null)}
           onDone={(created) => {
-            setOpen(created)
+            setOpen(created !== null && hasSecret(created) ? created : null)
             void cache.invalidateQueries(query)
           }}
         />
