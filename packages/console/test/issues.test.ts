@@ -350,6 +350,23 @@ describe('issues', { skip: withoutChromium }, () => {
     await close()
   })
 
+  test('the page of an agent counts its own detections of an issue, not those of other agents', async () => {
+    await tacho.service.record(
+      ['first', 'second'].map((agentId) => event({ runId: `of ${agentId}`, agentId, agentName: `Agent ${agentId}` })),
+    )
+    const of = (agentId: string) => detection('SHARED', { agentId, runId: `of ${agentId}` })
+    await openedIssue(tacho.service, of('first'), of('second'), of('second'), of('second'))
+    await openedIssue(tacho.service, { ...of('first'), detectionType: 'ALONE' })
+    const { page, close } = await tacho.open(`${tacho.home}/agents/first`)
+    const part = page.getByRole('region', { name: 'Open issues' })
+    const shared = part.getByText('1×').and(part.getByTitle('4 times in runs of 2 agents'))
+    await shared.waitFor()
+    await part.getByText('1×').and(part.getByTitle('1 time in runs of 1 agent')).waitFor()
+    await page.goto(`${tacho.home}/agents/second`)
+    await part.getByText('3×').waitFor()
+    await close()
+  })
+
   test('two issues are merged, and split again', async () => {
     const one = await openedIssue(tacho.service, detection('MERGED_ONE'))
     const two = await openedIssue(tacho.service, detection('MERGED_TWO'))

@@ -233,8 +233,8 @@ function Issues({ environmentId, agentId }: { environmentId: string; agentId: st
   const { data } = useAgentIssues(environmentId, agentId)
   return (
     <Section title="Open issues">
-      {data?.items.length === 0 && <Nothing>No open issue affects this agent.</Nothing>}
-      {data?.items.map((issue) => (
+      {data?.length === 0 && <Nothing>No open issue affects this agent.</Nothing>}
+      {data?.map((issue) => (
         <div key={issue.id} className={ROW}>
           <Link
             to="/w/$workspace/$environment/issues/$issueId"
@@ -244,9 +244,14 @@ function Issues({ environmentId, agentId }: { environmentId: string; agentId: st
           >
             <bdi>{issue.title}</bdi>
           </Link>
-          <span className="tabular text-soft">{number(issue.occurrences)}×</span>
+          <span
+            className="tabular text-soft"
+            title={`${counted(issue.occurrences, 'time')} in runs of ${counted(issue.affectedAgents, 'agent')}`}
+          >
+            {issue.ofAgent === null ? '–' : `${number(issue.ofAgent.occurrences)}×`}
+          </span>
           <span className="w-16 text-right text-soft">
-            <Time at={issue.lastSeenAt} />
+            <Time at={issue.ofAgent?.lastSeenAt ?? issue.lastSeenAt} />
           </span>
         </div>
       ))}

@@ -8,6 +8,7 @@ import { hoursBefore, hoursOf, hourTimes, stepsOf, timesOfRange, type Range, typ
 const REFRESH_MS = 10_000
 const RUNS_READ = 200
 const LISTED = 10
+const AGENTS_READ = 200
 /** The period of the page, unless the address has one. */
 export const AGENT_SINCE: Since = '30d'
 
@@ -70,11 +71,22 @@ export function useAgentUsage(environmentId: string, agentId: string, range: Ran
   })
 }
 
+/** Open issues with how often and when they were last detected in runs of this agent; null: not known. */
 export function useAgentIssues(environmentId: string, agentId: string) {
   return useQuery({
     queryKey: ['issues', environmentId, 'of agent', agentId],
-    queryFn: ({ signal }) =>
-      api.listIssues({ params: { environmentId }, query: { agentId, state: 'OPEN', limit: LISTED } }, { signal }),
+    queryFn: async ({ signal }) => {
+      const query = { agentId, state: 'OPEN', limit: LISTED } as const
+      const { items } = await api.listIssues({ params: { environmentId }, query }, { signal })
+      return Promise.all(
+        items.map(async (issue) => {
+          if (issue.affectedAgents === 1) return { ...issue, ofAgent: issue }
+          const agents = { params: { environmentId, issueId: issue.id }, query: { limit: AGENTS_READ } }
+          const affected = (await api.listAffectedAgents(agents, { signal })).items
+          return { ...issue, ofAgent: affected.find((agent) => agent.agentId === agentId) ?? null }
+        }),
+      )
+    },
     refetchInterval: REFRESH_MS,
   })
 }
