@@ -69,11 +69,19 @@ describe('policies and prompts', { skip: withoutChromium }, () => {
     const here = page.getByRole('listitem').filter({ hasText: 'development' }).first()
     await here.getByText('not deployed').waitFor()
     await life.getByRole('button', { name: 'Deploy to development…' }).click()
+    // What the simulation said stands beside what is about to act.
+    await page.getByRole('dialog').getByText('it would have acted on 2, in 2 runs.').waitFor()
     await page.getByRole('dialog').getByLabel('Note').fill('First limit')
     await page.getByRole('dialog').getByRole('button', { name: 'Deploy' }).click()
     await here.getByText('version 1').waitFor()
     await page.getByText('First limit').waitFor()
     await life.getByText('In force in development since').waitFor()
+    // It is kept while other pages are looked at.
+    await page.goto(`${tacho.home}/policies`)
+    await page.goto(`${tacho.home}/policies/refund-limit?show=deployments`)
+    await here.getByRole('button', { name: 'Change…' }).click()
+    await page.getByRole('dialog').getByText('it would have acted on 2, in 2 runs.').waitFor()
+    await page.keyboard.press('Escape')
     const [policy] = (await calls.load()).body.policies
     assert.equal(policy?.condition, 'tool.name == "refund" && tool.input.amount > 100.0')
     await close()

@@ -90,6 +90,7 @@ function NextStep({
           name={policy.newest.name}
           newestVersion={policy.newest.version}
           places={places}
+          simulation={simulationId === undefined ? undefined : { id: simulationId, environment }}
           onClose={() => setDeploying(false)}
         />
       )}

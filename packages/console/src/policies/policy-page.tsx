@@ -1,6 +1,7 @@
 import type { Policy } from '@tacho/contract/policies/policy.ts'
 import { useQuery } from '@tanstack/react-query'
 import { getRouteApi, Link, useNavigate } from '@tanstack/react-router'
+import { useEffect } from 'react'
 import { api } from '../web/api.ts'
 import { ApprovalStatusChip, Requester } from '../approvals/approval-summary.tsx'
 import { ItemHead } from './deployments/item-head.tsx'
@@ -10,6 +11,7 @@ import { Nothing, Section } from '../web/ui/section.tsx'
 import { PagePending, Trouble, isBlocking } from '../web/ui/states.tsx'
 import { Tabs } from '../web/ui/tabs.tsx'
 import { Time } from '../web/text/times.tsx'
+import { useDraftState } from '../web/ui/draft-state.ts'
 import { useTitle } from '../web/ui/browser.ts'
 import { VersionHistory } from './deployments/version-history.tsx'
 import { ActionChip } from './action-chip.tsx'
@@ -22,10 +24,17 @@ const route = getRouteApi('/w/$workspace/$environment/policies/$policyId')
 export function PolicyPage() {
   const params = route.useParams()
   const { policyId } = params
-  const { show = 'edit', simulation } = route.useSearch()
+  const { show = 'edit', ...search } = route.useSearch()
   const { place } = route.useRouteContext()
   const navigate = useNavigate()
   const workspaceId = place.workspace.id
+  // The address keeps it over the parts of the page, and the tab until the person comes back from another one.
+  const lastSimulation = useDraftState<string>(`simulation of ${place.environment.id} ${policyId}`, '')
+  const simulation = search.simulation ?? (lastSimulation.value || undefined)
+  useEffect(() => {
+    if (search.simulation !== undefined && search.simulation !== lastSimulation.value)
+      lastSimulation.set(search.simulation)
+  })
   const { data, error, refetch } = useQuery(policyQuery(workspaceId, policyId))
   useTitle(data?.newest.name ?? 'Policy')
   const keptSearch = simulation === undefined ? {} : { simulation }
@@ -82,6 +91,7 @@ export function PolicyPage() {
             name={data.newest.name}
             newestVersion={data.newest.version}
             canDeploy={place.may('admin')}
+            simulation={simulation === undefined ? undefined : { id: simulation, environment: place.environment }}
           />
           <DeploymentHistory environment={place.environment} item={{ kind: 'policy', id: policyId }} />
         </>

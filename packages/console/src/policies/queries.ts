@@ -31,6 +31,14 @@ export function usePolicyVersions(workspaceId: string, policyId: string) {
   })
 }
 
+/** A version never changes. */
+export const policyVersionQuery = (workspaceId: string, policyId: string, version: string) =>
+  queryOptions({
+    queryKey: ['policies', workspaceId, policyId, 'version', version],
+    queryFn: ({ signal }) => api.readPolicyVersion({ params: { workspaceId, policyId, version } }, { signal }),
+    staleTime: Infinity,
+  })
+
 const isOver = ({ status }: Simulation): boolean => status !== 'QUEUED' && status !== 'RUNNING'
 
 /** A simulation, followed until it is over. */

@@ -9,9 +9,10 @@ import { Field } from '../../web/ui/field.tsx'
 import { Choice } from '../../web/ui/filters.tsx'
 import { FormDialog } from '../../web/ui/form-dialog.tsx'
 import type { InForce, Item } from './queries.ts'
-import { promptResultsQuery } from '../queries.ts'
+import { policyVersionQuery, promptResultsQuery, useSimulation } from '../queries.ts'
 import { Diff } from '../../web/text/diff.tsx'
-import { counted } from '../../web/text/format.ts'
+import { counted, number } from '../../web/text/format.ts'
+import { StateText } from '../../web/ui/state.tsx'
 import { Refused, Skeleton } from '../../web/ui/states.tsx'
 import { Time } from '../../web/text/times.tsx'
 
@@ -34,13 +35,30 @@ interface ActDialogProps {
   name: string
   newestVersion: string
   places: readonly InForce[]
+  /** The one that was made on the page. */
+  simulation?: Simulated | undefined
   onClose: () => void
+}
+
+export interface Simulated {
+  id: string
+  /** On whose calls. */
+  environment: InForce['environment']
 }
 
 const NONE = 'none'
 
 /** Agents apply a change within seconds, so the dialog first shows what will change, and where. */
-export function ActDialog({ workspaceId, act, item, name, newestVersion, places, onClose }: ActDialogProps) {
+export function ActDialog({
+  workspaceId,
+  act,
+  item,
+  name,
+  newestVersion,
+  places,
+  simulation,
+  onClose,
+}: ActDialogProps) {
   const cache = useQueryClient()
   const others = places.filter(({ environment }) => environment.id !== act.environment.id)
   const { share: shareBefore, version: offered } = act.kind === 'deploy' ? act : {}
@@ -125,6 +143,9 @@ export function ActDialog({ workspaceId, act, item, name, newestVersion, places,
             to={version === NONE ? null : version}
             others={others}
           />
+          {simulation && version !== NONE && (
+            <SimulatedBefore workspaceId={workspaceId} policyId={item.id} version={version} simulation={simulation} />
+          )}
         </>
       )}
       {act.kind === 'promote' && (
@@ -203,6 +224,36 @@ const VERSIONS_SHOWN = 100
 function versionsUpTo(newest: string): string[] {
   const last = Number(newest)
   return Array.from({ length: Math.min(last, VERSIONS_SHOWN) }, (_, index) => String(last - index))
+}
+
+interface SimulatedBeforeProps {
+  workspaceId: string
+  policyId: string
+  version: string
+  simulation: Simulated
+}
+
+/** What the simulation said, if it was of the version that is about to act. */
+function SimulatedBefore({ workspaceId, policyId, version, simulation }: SimulatedBeforeProps) {
+  const { data } = useSimulation(simulation.environment.id, simulation.id)
+  const { data: policy } = useQuery(policyVersionQuery(workspaceId, policyId, version))
+  const result = data?.result
+  if (!result || !policy) return null
+  const isOfVersion = data.condition === policy.condition && data.action === policy.action
+  return (
+    <p className="mt-3 text-sm">
+      {isOfVersion ? (
+        <>
+          <StateText is={result.failures > 0 ? 'WARN' : 'DONE'}>Simulated</StateText> on {counted(result.calls, 'call')}{' '}
+          of <bdi>{simulation.environment.name}</bdi> since <Time at={result.from} />: it would have acted on{' '}
+          {number(result.hits)}, in {counted(result.runs, 'run')}
+          {result.failures > 0 && `; ${number(result.failures)} could not be evaluated`}.
+        </>
+      ) : (
+        <StateText is="WARN">The simulation was of another condition or action than version {version}.</StateText>
+      )}
+    </p>
+  )
 }
 
 /** Before a publication: how the two versions differ, and how the new one does elsewhere. */

@@ -4,7 +4,7 @@ import { DamagedChip } from '../../web/ui/state.tsx'
 import { Button } from '../../web/ui/button.tsx'
 import { Nothing, Section } from '../../web/ui/section.tsx'
 import { Time } from '../../web/text/times.tsx'
-import { ActDialog, type Act } from './deploy-dialog.tsx'
+import { ActDialog, type Act, type Simulated } from './deploy-dialog.tsx'
 import { useInForce, type Item, DAMAGED_DEPLOYMENT } from './queries.ts'
 
 interface Props {
@@ -13,10 +13,11 @@ interface Props {
   name: string
   newestVersion: string
   canDeploy: boolean
+  simulation?: Simulated | undefined
 }
 
 /** Which version of the item is in force in each environment, and the acts that change it. */
-export function InForceSection({ workspaceId, item, name, newestVersion, canDeploy }: Props) {
+export function InForceSection({ workspaceId, item, name, newestVersion, canDeploy, simulation }: Props) {
   const places = useInForce(workspaceId, item)
   const [act, setAct] = useState<Act | null>(null)
   return (
@@ -95,6 +96,7 @@ export function InForceSection({ workspaceId, item, name, newestVersion, canDepl
           name={name}
           newestVersion={newestVersion}
           places={places}
+          simulation={simulation}
           onClose={() => setAct(null)}
         />
       )}
