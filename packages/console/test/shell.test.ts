@@ -48,6 +48,24 @@ describe('the shell', { skip: withoutChromium }, () => {
     await close()
   })
 
+  test('rows of links that scroll sideways fade where they have more, and only there', async () => {
+    const { page, close } = await tacho.open(tacho.home, { viewport: { width: 390, height: 700 } })
+    const row = page.getByRole('navigation', { name: 'Pages' })
+    const edges = () =>
+      row.evaluate((element) => ['before', 'after'].filter((edge) => element.hasAttribute(`data-more-${edge}`)).join())
+    await page.locator('nav[data-more-after]').waitFor()
+    assert.equal(await edges(), 'after')
+    assert.notEqual(await row.evaluate((element) => getComputedStyle(element).maskImage), 'none')
+    await row.evaluate((element) => element.scrollTo({ left: 60 }))
+    await page.locator('nav[data-more-before][data-more-after]').waitFor()
+    await page.goto(`${tacho.home}/settings/api-keys`)
+    await page.locator('nav[data-more-before]:not([data-more-after])').waitFor()
+    await page.getByRole('navigation', { name: 'Settings' }).and(page.locator('[data-more-after]')).waitFor()
+    await page.setViewportSize({ width: 1440, height: 700 })
+    await page.locator('[data-more-after]').waitFor({ state: 'detached' })
+    await close()
+  })
+
   test('the choice of the palette is always in sight', async () => {
     const { page, close } = await tacho.open()
     await page.getByRole('button', { name: /^Go to/ }).click()

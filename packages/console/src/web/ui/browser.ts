@@ -49,14 +49,26 @@ export function useTitleCount(count: number): void {
   }, [count])
 }
 
-/** A row of links that scrolls sideways shows the link of the page. Begins again when `place` changes. */
-export function useActiveInSight(place: string) {
-  const row = useRef<HTMLElement>(null)
+/**
+ * A row of links that scrolls sideways shows the link of the page, and fades where there are more. Begins again when `place`
+ * changes.
+ */
+export function useActiveInSight<Row extends HTMLElement = HTMLElement>(place: string) {
+  const row = useRef<Row>(null)
   useEffect(() => {
     const element = row.current
     if (!element) return
     // Links grow when what they count arrives, and the last ones come with the person's role.
-    const watcher = new ResizeObserver(() => bringIntoSight(element))
+    const markEdges = () => {
+      const { scrollLeft, scrollWidth, clientWidth } = element
+      element.toggleAttribute('data-more-before', scrollLeft > 1)
+      element.toggleAttribute('data-more-after', scrollLeft + clientWidth < scrollWidth - 1)
+    }
+    const watcher = new ResizeObserver(() => {
+      bringIntoSight(element)
+      markEdges()
+    })
+    element.addEventListener('scroll', markEdges, { passive: true })
     const watch = () => {
       watcher.disconnect()
       for (const link of [element, ...element.children]) watcher.observe(link)
@@ -65,6 +77,7 @@ export function useActiveInSight(place: string) {
     links.observe(element, { childList: true })
     watch()
     return () => {
+      element.removeEventListener('scroll', markEdges)
       watcher.disconnect()
       links.disconnect()
     }

@@ -1,5 +1,6 @@
 import { Link, type LinkProps, getRouteApi, useLocation } from '@tanstack/react-router'
 import { readRange } from '../address.ts'
+import { useActiveInSight } from './browser.ts'
 
 type Options<Value> = readonly (readonly [value: Value, word: string])[]
 
@@ -20,8 +21,10 @@ const TAB =
 export function Tabs<Value extends string>(props: Props<Value>) {
   const { label, className = '' } = props
   const isPages = 'params' in props
+  const row = useActiveInSight<HTMLDivElement>(isPages ? '' : props.value)
   return (
     <div
+      ref={row}
       role={isPages ? 'navigation' : 'group'}
       aria-label={label}
       className={`mt-2 flex gap-4 overflow-x-auto border-b border-line ${className}`}
