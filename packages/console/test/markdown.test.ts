@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import type { Tokens } from 'marked'
+import { stepName } from '../src/runs/page/notes.ts'
 import { plainText } from '../src/web/text/format.ts'
 import { tokensOf } from '../src/web/text/markdown-tokens.ts'
 
@@ -34,4 +35,6 @@ test('a line in a list has no marks of Markdown, and keeps signs that are none',
   assert.equal(plainText('## Use `get_order`'), 'Use get_order')
   assert.equal(plainText('2 * 3 * 4 = 24, snake_case_name, a**b'), '2 * 3 * 4 = 24, snake_case_name, a**b')
   assert.equal(plainText('[1] is no link'), '[1] is no link')
+  assert.equal(stepName({ eventType: 'LLM_CALL', label: '- **Refund** it' }), 'Refund it')
+  assert.equal(stepName({ eventType: 'TOOL_CALL', label: '__init__' }), '__init__')
 })

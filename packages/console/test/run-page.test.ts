@@ -113,6 +113,28 @@ describe('the page of a run', { skip: withoutChromium }, () => {
     await page.keyboard.press('Escape')
     await page.keyboard.press('e')
     await inspector.getByText('asked pay 1', { exact: true }).waitFor()
+    // The error stands before the input: it is what the person came for.
+    const parts = await inspector.getByText(/^(Error|Input)$/).allInnerTexts()
+    assert.deepEqual(parts, ['Error', 'Input'])
+    await close()
+  })
+
+  test('labels of the time axis have room beside an open step, in every width', async () => {
+    await record(refund('axis', Date.now() - 60_000))
+    const { page, close } = await tacho.open(`${tacho.home}/runs/axis?step=axis%20pay%201`, WIDE)
+    await page.getByRole('complementary', { name: 'Step' }).waitFor()
+    for (const width of [1440, 1280, 1024, 900, 700]) {
+      await page.setViewportSize({ width, height: 800 })
+      await page.evaluate(() => new Promise((resolve) => requestAnimationFrame(resolve)))
+      const boxes = await page.locator('[data-axis] > span').evaluateAll((all) =>
+        all
+          .map((label) => label.getBoundingClientRect())
+          .filter((box) => box.width > 0)
+          .map(({ left, right }) => [left, right] as const),
+      )
+      for (const [at, [left]] of boxes.entries())
+        assert.ok(at === 0 || left >= (boxes[at - 1]?.[1] ?? 0) + 4, `${width}: ${JSON.stringify(boxes)}`)
+    }
     await close()
   })
 

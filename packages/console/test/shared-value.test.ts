@@ -1,7 +1,7 @@
 /** Which earlier result an approval's input depends on. */
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { sharedValue } from '../src/approvals/input-values.ts'
+import { innerJson, plainValue, sharedValue } from '../src/approvals/input-values.ts'
 
 const shared = (input: unknown, result: unknown) => sharedValue(JSON.stringify(input), JSON.stringify(result))
 
@@ -15,6 +15,16 @@ test('parts of words, short values and names of fields are not shared', () => {
   assert.equal(shared({ order: '4711' }, { id: '14711', other: '47112' }), null)
   assert.equal(shared({ amount: 500 }, { total: 500 }), null)
   assert.equal(shared({ customer: true }, { customer: true }), null)
+})
+
+test('a result that is JSON in a text is read as its JSON; other texts stay, to the last digit', () => {
+  assert.equal(innerJson(JSON.stringify('{"total": 917.0, "id": "A-1"}')), '{"total": 917.0, "id": "A-1"}')
+  assert.equal(innerJson(JSON.stringify(' [1, 2]\n')), '[1, 2]')
+  for (const json of ['{"a":1}', '"917"', '"He said \\"no\\""', '"{not JSON}"', '"{\\"a\\":1', '12'])
+    assert.equal(innerJson(json), json)
+  assert.equal(innerJson(null), null)
+  assert.equal(plainValue(String.raw`a \"b\" c`), 'a "b" c')
+  assert.equal(plainValue(String.raw`cut \u00`), String.raw`cut \u00`)
 })
 
 test('texts that are cut off are searched as far as they go', () => {

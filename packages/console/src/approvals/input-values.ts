@@ -81,3 +81,25 @@ function hasWhole(text: string, value: string): boolean {
   }
   return false
 }
+
+/** Many tools return JSON as a text: its own JSON, without a backslash before each quotation mark. Anything else as it is. */
+export function innerJson(json: string | null): string | null {
+  if (json === null || !json.startsWith('"')) return json
+  try {
+    const text: unknown = JSON.parse(json)
+    if (typeof text !== 'string' || !/^\s*[[{]/.test(text)) return json
+    JSON.parse(text)
+    return text.trim()
+  } catch {
+    return json
+  }
+}
+
+/** A shared value as a person reads it: without the escapes of JSON. */
+export function plainValue(shared: string): string {
+  try {
+    return JSON.parse(`"${shared}"`) as string
+  } catch {
+    return shared
+  }
+}

@@ -1,3 +1,4 @@
+import { stepName } from '../runs/page/notes.ts'
 import type { InputPreview } from '@tacho/contract/approvals/operator-approval.ts'
 import { memberText } from '@tacho/contract/record/json-text.ts'
 import { useQuery, useQueryClient } from '@tanstack/react-query'
@@ -8,7 +9,7 @@ import { JsonText } from '../web/text/json-text.tsx'
 import { Nothing, Section } from '../web/ui/section.tsx'
 import { ShownText } from '../web/text/shown-text.tsx'
 import { Time } from '../web/text/times.tsx'
-import { sharedValue } from './input-values.ts'
+import { innerJson, plainValue, sharedValue } from './input-values.ts'
 
 const route = getRouteApi('/w/$workspace/$environment/approvals/$approvalId')
 const STEPS_SEARCHED = 50
@@ -34,7 +35,7 @@ function useLastResult(environmentId: string, runId: string, input: InputPreview
         rows.map(({ eventId }) => cache.fetchQuery(eventQuery(environmentId, runId, eventId))),
       )
       const results = events.flatMap(({ event, payloadText }) => {
-        const json = memberText(payloadText, 'output') ?? memberText(payloadText, 'documents')
+        const json = innerJson(memberText(payloadText, 'output') ?? memberText(payloadText, 'documents'))
         return json === null ? [] : [{ event, json, shared: sharedValue(input.json, json) }]
       })
       return results.find(({ shared }) => shared !== null) ?? results[0] ?? null
@@ -71,7 +72,7 @@ export function LastResult({
               className="link"
             >
               <bdi>
-                <ShownText text={data.event.label} />
+                <ShownText text={stepName(data.event)} />
               </bdi>
             </Link>
             {data.shared !== null && (
@@ -79,7 +80,7 @@ export function LastResult({
                 {' '}
                 returned{' '}
                 <bdi className="font-mono">
-                  <ShownText text={data.shared} />
+                  <ShownText text={plainValue(data.shared)} />
                 </bdi>
                 , which the input has too.
               </span>

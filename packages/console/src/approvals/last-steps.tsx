@@ -5,7 +5,7 @@ import { problemOf } from '@tacho/contract/runs/problem.ts'
 import { useQuery, useQueryClient } from '@tanstack/react-query'
 import { getRouteApi, Link } from '@tanstack/react-router'
 import { EventType } from '../runs/event-type.tsx'
-import { noteOf } from '../runs/page/notes.ts'
+import { noteOf, stepName } from '../runs/page/notes.ts'
 import { ProblemMark, StepNote } from '../runs/page/problem-mark.tsx'
 import { tellProblem } from '../runs/page/problems.ts'
 import { eventQuery } from '../runs/queries.ts'
@@ -66,7 +66,7 @@ export function LastSteps({ environmentId, runId }: { environmentId: string; run
                 className="min-w-0 flex-1 truncate after:absolute after:inset-0"
               >
                 <bdi>
-                  <ShownText text={label} />
+                  <ShownText text={stepName({ eventType, label })} />
                 </bdi>
                 <StepNote note={note} />
               </Link>

@@ -4,7 +4,7 @@ import { getRouteApi, Link } from '@tanstack/react-router'
 import { useState } from 'react'
 import { EventContent } from '../runs/page/event-content.tsx'
 import { EventType } from '../runs/event-type.tsx'
-import { useNote } from '../runs/page/notes.ts'
+import { useNote, stepName } from '../runs/page/notes.ts'
 import { StepNote } from '../runs/page/problem-mark.tsx'
 import { eventQuery, type Step } from '../runs/queries.ts'
 import { duration } from '../web/text/format.ts'
@@ -47,7 +47,7 @@ export function StepsBefore({ environmentId, runId, last }: Props) {
                 <EventType type={last.eventType} />
               </span>
               <bdi className="min-w-0 flex-1 truncate font-medium" title={last.label}>
-                {last.label}
+                {stepName(last)}
               </bdi>
               <Link
                 to="/w/$workspace/$environment/runs/$runId"
@@ -86,7 +86,7 @@ function StepRow({ environmentId, runId, step, before }: StepRowProps) {
           <EventType type={step.eventType} />
         </span>
         <span className="min-w-0 flex-1 truncate">
-          <bdi title={step.label}>{step.label}</bdi> <StepNote note={note} />
+          <bdi title={step.label}>{stepName(step)}</bdi> <StepNote note={note} />
         </span>
         <span className="tabular shrink-0 text-xs text-soft">−{duration(before - step.time)}</span>
       </button>

@@ -1,3 +1,4 @@
+import { stepName } from '../page/notes.ts'
 import { useState, useMemo } from 'react'
 import { useQuery } from '@tanstack/react-query'
 import { getRouteApi, Link } from '@tanstack/react-router'
@@ -24,7 +25,7 @@ interface PairRowProps {
 /** One step of each run side by side; on a phone, one below the other. It opens to all that was recorded. */
 export function PairRow({ pair, a, b, mark, isSameQuestion }: PairRowProps) {
   const [isOpen, setOpen] = useState(false)
-  const words = useWords((isSameQuestion && pair.a?.label) || null, pair.b?.label ?? null)
+  const words = useWords((isSameQuestion && pair.a && stepName(pair.a)) || null, pair.b && stepName(pair.b))
   const isAlone = pair.a === null || pair.b === null
   return (
     <li className="border-b border-line text-sm">
@@ -58,7 +59,7 @@ function Side({ step, words, side }: { step: Step | null; words: readonly Word[]
         <EventType type={step.eventType} />
       </span>
       <bdi className="line-clamp-2 min-w-0 flex-1 [overflow-wrap:anywhere]" title={step.label}>
-        <Words text={step.label} words={words} look={NEUTRAL.has(step.eventType) ? 'question' : side} />
+        <Words text={stepName(step)} words={words} look={NEUTRAL.has(step.eventType) ? 'question' : side} />
       </bdi>
     </span>
   )

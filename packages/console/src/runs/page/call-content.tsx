@@ -44,11 +44,12 @@ export function ToolCall({ label, payload, isFolded }: { label: string; payload:
   }
   return (
     <Folded title={title} note={callInShort(payload, NOTE_CHARS)} aside={aside} isFolded={isFolded} mono>
-      <PayloadPart name="Input" value={input} />
-      <Received text={textAt(payload, 'arguments')} />
+      {/* Who opens a failed call asks why it failed, so the error stands before an input of any length. */}
       {hasError &&
         (typeof error === 'string' ? <ErrorText text={error} /> : <PayloadPart name="Error" value={error} />)}
       {failed && <FailureDetails eventType="TOOL_CALL" label={label} payload={payload} isSaid />}
+      <PayloadPart name="Input" value={input} />
+      <Received text={textAt(payload, 'arguments')} />
       {(!hasError || output !== error) && <PayloadPart name="Output" value={output} />}
     </Folded>
   )

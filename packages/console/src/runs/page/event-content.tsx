@@ -3,7 +3,7 @@ import { ActionChip } from '../../policies/action-chip.tsx'
 import type { OperatorEvent } from '@tacho/contract/runs/operator-run.ts'
 import type { RunStatus } from '@tacho/contract/runs/run.ts'
 import { Chip } from '../../web/ui/chip.tsx'
-import { compact, counted, duration, money } from '../../web/text/format.ts'
+import { compact, counted, duration, money, plainText } from '../../web/text/format.ts'
 import { LongText, SentImages } from '../../web/text/long-text.tsx'
 import { MessageText } from '../../web/text/message-text.tsx'
 import {
@@ -96,15 +96,15 @@ function Said({ event, payload, isFolded, sentBefore }: SaidProps) {
             text={textAt(payload, 'text') ?? contentText(payload['content'])}
             isFolded={isFolded}
           />
-          <AskedCall payload={payload} />
           {failure}
+          <AskedCall payload={payload} />
         </>
       )
     case 'LLM_CALL':
       return (
         <>
-          <ModelCall event={event} payload={payload} isFolded={isFolded} sentBefore={sentBefore} />
           {failure}
+          <ModelCall event={event} payload={payload} isFolded={isFolded} sentBefore={sentBefore} />
         </>
       )
     case 'TOOL_START':
@@ -153,7 +153,7 @@ function AgentStep({ label, text, isFolded }: { label: string; text: string; isF
   return text === '' ? (
     <Label>{label}</Label>
   ) : (
-    <Folded title={label} note={inShort(text)} isFolded={isFolded}>
+    <Folded title={label} note={plainText(inShort(text))} isFolded={isFolded}>
       <MessageText text={text} />
     </Folded>
   )

@@ -1,3 +1,4 @@
+import { stepName } from './notes.ts'
 import { useQuery } from '@tanstack/react-query'
 import { getRouteApi, Link } from '@tanstack/react-router'
 import { useState, type ReactNode, useMemo } from 'react'
@@ -55,7 +56,7 @@ export function Inspector({ environmentId, runId, step, bar, start, isNeverEnded
         <div className="flex items-center gap-2">
           <EventType type={step.eventType} />
           <h2 className="min-w-0 flex-1 truncate font-semibold" title={step.label}>
-            <bdi>{step.label}</bdi>
+            <bdi>{stepName(step)}</bdi>
           </h2>
           <Copy text={() => window.location.href} label="Copy link" />
           <Button look="quiet" aria-label="Close the step" className="w-8 px-0" onClick={onClose}>

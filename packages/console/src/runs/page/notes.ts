@@ -5,6 +5,7 @@ import { contentText, inShort, isObject, messagesAt, textAt, type Json } from '@
 import { callInShort, pathEnd, toldCall } from '@tacho/contract/runs/call-text.ts'
 import { queryOptions, useQuery, useQueryClient, type QueryClient } from '@tanstack/react-query'
 import { useEffect, useState } from 'react'
+import { plainText } from '../../web/text/format.ts'
 import { eventQuery, type Step } from '../queries.ts'
 
 const MAY_NOTE = new Set([
@@ -129,5 +130,12 @@ function handOffText(label: string, payload: Json): string {
 /** The beginning of the text, if the label does not show it, such as "user prompt". */
 function textBeside(label: string, payload: Json): string {
   const text = (textAt(payload, 'text') ?? contentText(payload['content'])).replace(/\s+/g, ' ').trim()
-  return text.startsWith(label.replace(/…$/, '')) ? '' : inShort(text, NOTE_CHARS)
+  return text.startsWith(label.replace(/…$/, '')) ? '' : plainText(inShort(text, NOTE_CHARS))
 }
+
+/** Their labels are what somebody said; those of other steps are names, in which marks belong to the name. */
+const SAYS = new Set(['USER_INPUT', 'LLM_CALL', 'AGENT_STEP'])
+
+/** The label of a step, in a list. */
+export const stepName = ({ eventType, label }: { eventType: string; label: string }): string =>
+  SAYS.has(eventType) ? plainText(label) : label

@@ -1,4 +1,5 @@
 /** All steps on paper: the lists on screen hold only the rows that are in sight. */
+import { stepName } from './notes.ts'
 import { useEffect, useState } from 'react'
 import { flushSync } from 'react-dom'
 import { clock, duration, number } from '../../web/text/format.ts'
@@ -48,7 +49,7 @@ function Printed({ runId, steps, total, problems }: Props) {
                 <EventType type={step.eventType} />
               </td>
               <td className="pr-2 break-words">
-                <bdi>{step.label}</bdi> <ProblemMark problem={marks.get(step.eventId)} />
+                <bdi>{stepName(step)}</bdi> <ProblemMark problem={marks.get(step.eventId)} />
               </td>
               <td className="text-right">{duration(step.gap)}</td>
             </tr>

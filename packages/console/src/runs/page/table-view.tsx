@@ -1,3 +1,4 @@
+import { stepName } from './notes.ts'
 import { useCallback, useMemo } from 'react'
 import { bytes, clock, duration, number } from '../../web/text/format.ts'
 import { EventType } from '../event-type.tsx'
@@ -46,7 +47,7 @@ export function TableView({ sort, onSort, problems, ofRun, ...list }: Props) {
             onClick={() => onSelect(step)}
             className="min-w-0 truncate text-left"
           >
-            <bdi>{step.label}</bdi>
+            <bdi>{stepName(step)}</bdi>
             <RowNote ofRun={ofRun} step={step} />
           </button>
           <ProblemMark problem={marks.get(step.eventId)} />

@@ -1,3 +1,4 @@
+import { stepName } from './notes.ts'
 import { useCallback, useMemo } from 'react'
 import { compact, counted, duration, money, number } from '../../web/text/format.ts'
 import type { SnippetPart } from '@tacho/contract/runs/search.ts'
@@ -31,6 +32,12 @@ interface Props extends Omit<StepListProps, 'steps'> {
 /** Beyond this part of the width, the text of a bar is in front of it. */
 const TURN = 75
 const TICKS = [0, 0.25, 0.5, 0.75, 1]
+/** Beside an open step the chart is narrow: each label has room for `59 m 59 s` and its neighbours. */
+const TICK_ROOM: Record<number, string> = {
+  0.25: 'hidden @md:inline',
+  0.5: 'hidden @min-[13rem]:inline',
+  0.75: 'hidden @md:inline',
+}
 const CHART = 'relative hidden h-full w-[28%] @5xl:w-[34%] shrink-0 overflow-hidden sm:block'
 const SUMS = 'tabular hidden w-44 shrink-0 text-right text-xs whitespace-nowrap text-soft @4xl:block'
 const LINE = 'flex items-center gap-2 border-b border-line px-3 sm:px-5'
@@ -77,7 +84,7 @@ export function TimelineView({ rows, onTurn, bars, start, range, problems, ofRun
               // The name of a step has room beside the longest error.
               className="min-w-32 flex-auto truncate text-left"
             >
-              <bdi>{step.label}</bdi>
+              <bdi>{stepName(step)}</bdi>
               {isClosed ? (
                 <Folded branch={branch} from={bar.from} problem={problem} />
               ) : snippet ? (
@@ -107,12 +114,11 @@ export function TimelineView({ rows, onTurn, bars, start, range, problems, ofRun
       <div aria-hidden className={`hidden h-6 text-xs text-soft sm:flex ${LINE}`}>
         <span className="flex-auto" />
         {hasSums && <span className={SUMS}>Time · tokens · cost</span>}
-        <span className={`@container ${CHART}`}>
+        <span data-axis className={`@container ${CHART}`}>
           {TICKS.map((tickShare) => (
             <span
               key={tickShare}
-              // Beside an open step, the tick at 0.75 has no room before the last one.
-              className={`tabular absolute top-1 whitespace-nowrap ${tickShare > 0 && tickShare < 1 ? '-translate-x-1/2' : ''} ${tickShare === 0.75 ? 'hidden @md:inline' : ''}`}
+              className={`tabular absolute top-1 whitespace-nowrap ${tickShare > 0 && tickShare < 1 ? '-translate-x-1/2' : ''} ${TICK_ROOM[tickShare] ?? ''}`}
               style={tickShare === 1 ? { right: 0 } : { left: `${tickShare * 100}%` }}
             >
               {duration(range.from - start + tickShare * (range.to - range.from))}
@@ -149,7 +155,7 @@ function Turn({ branch, onTurn }: TurnProps) {
     <button
       type="button"
       aria-expanded={!branch.isClosed}
-      aria-label={`Steps of ${branch.step.label}`}
+      aria-label={`Steps of ${stepName(branch.step)}`}
       onClick={() => onTurn(branch)}
       className="h-6 w-4 shrink-0 text-left text-xs text-soft hover:text-ink"
     >

@@ -1,4 +1,5 @@
 /** Finds steps by the text of their payloads, and leads to them. */
+import { stepName } from '../page/notes.ts'
 import { useQuery } from '@tanstack/react-query'
 import { getRouteApi, Link, useNavigate } from '@tanstack/react-router'
 import { useEffect, useRef } from 'react'
@@ -229,7 +230,7 @@ function Hit({ hit: { run, event, snippet }, isCurrent }: { hit: SearchHit; isCu
           // The whole row opens the step.
           className="min-w-0 truncate font-medium after:absolute after:inset-0"
         >
-          <bdi>{event.label === '' ? event.eventType : event.label}</bdi>
+          <bdi>{event.label === '' ? event.eventType : stepName(event)}</bdi>
         </Link>
         <span className="ml-auto shrink-0 text-soft">
           <Time at={event.timestamp} />
