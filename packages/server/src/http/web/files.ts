@@ -92,7 +92,10 @@ function sender(file: string, { caching, preCompressed = false, headers = {} }: 
     const [encoding, suffix] = encodings.find(([name]) => accepts(request, name)) ?? ['', '']
     const content = await loadFile(file + suffix).catch(nullIfAbsent)
     // Of a former build.
-    if (content === null) return reply.callNotFound()
+    if (content === null) {
+      reply.callNotFound()
+      return reply
+    }
     const { bytes, tag } = content
     void reply.headers({ ...headers, 'cache-control': caching, etag: tag })
     if (encodings.length > 0) void reply.header('vary', 'accept-encoding')
