@@ -10,6 +10,7 @@ import { isRecordedNumber } from '@tacho/contract/record/json-text.ts'
 import { isObject, type Json } from '@tacho/contract/record/payload-reader.ts'
 import { callInShort, toldCall } from '@tacho/contract/runs/call-text.ts'
 import { VERSION_PATTERN } from '@tacho/contract/engine/words.ts'
+import { compileCondition, fieldsOf } from '@tacho/policy/compile.ts'
 import type { ApprovalRow } from '../../storage/approvals/approvals.ts'
 import type { PolicyVersionRow } from '../../storage/policies/policies.ts'
 import type { Storage } from '../../storage/storage.ts'
@@ -119,17 +120,27 @@ export function leavesOf(input: unknown, most = LEAVES): InputLeaf[] {
 const memberName = (name: string, key: string, isList: boolean): string =>
   isList ? `${name}[${key}]` : name === '' ? key : `${name}.${key}`
 
-const INPUT_FIELD = /\btool\.input((?:\.[A-Za-z_]\w*|\[(?:"[^"\\]*"|'[^'\\]*')\])+)/g
-const FIELD_KEY = /[A-Za-z_]\w*|"[^"\\]*"|'[^'\\]*'/g
+/** By condition: compiling takes longer than the whole sentence, and a list has the same few policies again and again. */
+const fieldsOfConditions = new Map<string, ReadonlySet<string>>()
+const CONDITIONS_KEPT = 100
 
-/** Paths of the input that a condition names, such as `payment.amount`. */
+/** Paths of the input that a condition reads, such as `payment.amount`, and `items[].price` of all elements. */
 function fieldsNamed(condition: string): ReadonlySet<string> {
-  const fields = [...condition.matchAll(INPUT_FIELD)].map(([, path = '']) => {
-    const keys = [...path.matchAll(FIELD_KEY)].map(([key]) => key.replaceAll(/["']/g, ''))
-    return keys.join('.')
-  })
-  return new Set(fields)
+  const known = fieldsOfConditions.get(condition)
+  if (known !== undefined) return known
+  const compiled = compileCondition(condition)
+  const paths = compiled.ok ? fieldsOf(compiled.condition).inputPaths : []
+  const names = paths.map((path) =>
+    path.reduce<string>((name, key) => memberName(name, String(key ?? ''), typeof key !== 'string'), ''),
+  )
+  const fields = new Set(names)
+  if (fieldsOfConditions.size === CONDITIONS_KEPT) fieldsOfConditions.clear()
+  fieldsOfConditions.set(condition, fields)
+  return fields
 }
+
+const isNamed = ({ name }: InputLeaf, named: ReadonlySet<string>): boolean =>
+  named.has(name) || named.has(placeless(name))
 
 const AMOUNT = new Set('amount total sum price cost fee refund charge credit payment fare salary budget'.split(' '))
 const CURRENCY = new Set(['currency', 'ccy'])
@@ -142,8 +153,8 @@ function amountsOf(leaves: readonly InputLeaf[], named: ReadonlySet<string>): In
     const isAmount = isAmountName(leaf.path)
     const isNumber = isRecordedNumber(leaf.value)
     const isNumeric = typeof leaf.value === 'string' && NUMERIC.test(leaf.value)
-    if (!(isNumber && (isAmount || named.has(leaf.name))) && !(isNumeric && isAmount)) return []
-    const rank = (isAmount ? 0 : 100) + (named.has(leaf.name) ? 0 : 10) + leaf.path.length
+    if (!(isNumber && (isAmount || isNamed(leaf, named))) && !(isNumeric && isAmount)) return []
+    const rank = (isAmount ? 0 : 100) + (isNamed(leaf, named) ? 0 : 10) + leaf.path.length
     return [{ leaf, rank }]
   })
   const best = Math.min(...ranked.map(({ rank }) => rank))
@@ -217,17 +228,17 @@ const IDENTIFIER = new Set(
 function detailsOf(leaves: readonly InputLeaf[], named: ReadonlySet<string>, amounts: readonly InputLeaf[]): string[] {
   const ranked = leaves.flatMap((leaf) => {
     const { name, path, value: inner } = leaf
-    const isNamed = named.has(name)
+    const isFirst = isNamed(leaf, named)
     const words = keyWords(path)
     if (amounts.includes(leaf) || CURRENCY.has(words.at(-1) ?? '')) return []
-    if (isNamed && (typeof inner === 'boolean' || isRecordedNumber(inner)))
+    if (isFirst && (typeof inner === 'boolean' || isRecordedNumber(inner)))
       return [{ rank: 0, text: `${name} ${JSON.stringify(inner)}` }]
     const isId = IDENTIFIER.has(words.at(-1) ?? '')
     if (isRecordedNumber(inner))
       return isId ? [{ rank: 1, text: `${words.join(' ')} ${cut(JSON.stringify(inner), VALUE_CHARS)}` }] : []
     if (typeof inner !== 'string' || inner.trim() === '' || MASKED.test(inner)) return []
-    if (inner.length > VALUE_CHARS && !isNamed) return []
-    return [{ rank: isNamed ? 0 : isId || /\d/.test(inner) ? 1 : 2, text: cut(inner, VALUE_CHARS) }]
+    if (inner.length > VALUE_CHARS && !isFirst) return []
+    return [{ rank: isFirst ? 0 : isId || /\d/.test(inner) ? 1 : 2, text: cut(inner, VALUE_CHARS) }]
   })
   return ranked
     .toSorted((one, other) => one.rank - other.rank)

@@ -48,6 +48,14 @@ test('what the condition names comes first, and several amounts of a list are al
   const asking = { condition: 'tool.input.payment.quantity > 3.0 && tool.input["to"] != "x" && tool.input.force' }
   const input = { item: 'a', payment: { quantity: 5 }, note: 'hello', to: 'ana@example.com', force: true }
   assert.equal(sentence('buy', input, asking), 'Buy **quantity 5** · ana@example.com · force true · a')
+  // Also where a method or a loop reads it; a text that only looks like a field is none.
+  const mail = { subject: 'Hello', cc: 'b@example.com', body: 'x'.repeat(100), items: [{ size: 3 }, { size: 4 }] }
+  const starts = { condition: 'tool.input.subject.startsWith("Hel")' }
+  assert.equal(sentence('send', mail, starts), 'Send · Hello · b@example.com')
+  const loop = { condition: 'tool.input.items.exists(i, i.size > 3.0)' }
+  assert.equal(sentence('send', mail, loop), 'Send **size 3 + 4** · Hello · b@example.com')
+  const quoted = { condition: 'tool.input.cc != "tool.input.subject"' }
+  assert.equal(sentence('send', { ...mail, cc: 'Ana' }, quoted), 'Send · Ana · Hello')
   const payments = { payment_methods: [{ amount: 250 }, { amount: 5 }] }
   assert.equal(sentence('book', payments), 'Book **250 + 5**')
 })
