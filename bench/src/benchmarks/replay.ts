@@ -17,9 +17,9 @@ export const replay: Benchmark = {
   part: 'process',
   about: [
     '10,000 guarded calls, each with a decision, its beginning and its end, and texts of 450 B. An agent of the TypeScript SDK makes them one after another: the host \
-answers each by HTTP, takes the events of the replay, and compares both at the end. Host and agent are processes.',
-    'Processor time and memory are those of the host, with reading the tape. The agent’s own work is only in the time from the file to the verdict: it asks for each \
-call, decides it and records it.',
+answers them by HTTP, many at a time, takes the events of the replay, and compares both at the end. Host and agent are processes.',
+    'Processor time and memory are those of the host, with reading the tape. The agent’s own work is only in the time from the file to the verdict: it decides \
+each call and records it.',
     'The bare limit is as many requests and answers of this length, one after another by the same fetch, at a server that answers at once in the same process.',
   ],
   run: async (setting) => {

@@ -1,5 +1,6 @@
 /** A replay: a process with TACHO_REPLAY asks there in place of running guarded tools. One tape for SDKs of all languages. */
 import assert from 'node:assert/strict'
+import { hash } from 'node:crypto'
 import type { Called, Rule, Subject } from '../rule.ts'
 import { hangUp, json, type Answer } from '../scripted-service.ts'
 
@@ -30,6 +31,14 @@ function tape(): Answer {
     const answer = error ? { answer: 'failed', error } : { answer: 'returned', output }
     return json(200, answer)(response, request)
   }
+}
+
+/** As the host of a replay answers it. */
+function step(tapeStep: (typeof TAPE)[number], number: number) {
+  const { tool, input, output, error } = { output: undefined, error: undefined, ...tapeStep }
+  const answer = error ? { answer: 'failed', error } : { answer: 'returned', output }
+  const sorted = Object.fromEntries(Object.entries(input).toSorted(([a], [b]) => (a < b ? -1 : 1)))
+  return { ...answer, step: number, inputHash: hash('sha256', JSON.stringify(['tacho-input-1', tool, sorted])) }
 }
 
 /** What an agent sees of these calls: the outputs, and the messages of errors. */
@@ -96,6 +105,38 @@ export const replayRules: Rule[] = [
     (asked) => asked.push({ tool: 'notify', input: { to: 'Bob' } }),
     'step 4: the tape has ended, the agent asks notify {"to":"Bob"}',
   ),
+  {
+    id: 'replay/ahead',
+    title:
+      'Answers in advance are used by equal calls in their order; a call that differs is asked for, with the last step that was used',
+    isReplay: true,
+    async run(subject) {
+      const [order, refund, notice] = TAPE
+      const first = step(order, 1)
+      const stop = json(200, { answer: 'stop', message: 'step 3: the tape has something else' })
+      const ahead = [step(refund, 2), step(notice, 3)]
+      const other = { tool: 'notify', input: { to: 'Bob' } } as const
+      const seen = await play(subject, [order, refund, other], (response, request) => {
+        const { toolName, client } = request.json as { toolName: string; client?: string }
+        // Not every SDK takes them.
+        if (toolName === 'refund') return json(200, step(refund, 2))(response, request)
+        if (toolName === 'notify') return stop(response, request)
+        return json(200, client === undefined ? first : { ...first, ahead })(response, request)
+      })
+      assert.deepEqual(seen[0], order.output)
+      assert.match(String(seen[1]), /No such order/)
+      assert.match(String(seen[2]), /step 3/)
+      const asked = subject.service
+        .requests('tool-calls')
+        .map(({ json: body }) => body as { client?: string; used?: number })
+      if (asked[0]?.client === undefined) return
+      assert.deepEqual(
+        [asked.length, asked.at(-1)?.used],
+        [2, 2],
+        'requests, and the step of the last answer that was used',
+      )
+    },
+  },
   {
     id: 'replay/no-answer',
     title: 'Without an answer of the tape, a tool does not run',

@@ -22,7 +22,7 @@ export interface FetchInit {
   signal?: any
 }
 
-/** A body in pieces as a text, which any fetch takes. */
+/** @internal A body in pieces as a text, which any fetch takes. */
 export function inOnePiece<Init extends FetchInit>(init: Init): Init {
   return Array.isArray(init.body) ? { ...init, body: init.body.join('') } : init
 }

@@ -39,7 +39,7 @@ export interface Detection {
   readonly isNew: boolean
 }
 
-/** What a run used before this call. */
+/** @internal What a run used before this call. */
 export interface Usage {
   readonly toolCalls: number
   readonly totalTokens: number
@@ -47,11 +47,12 @@ export interface Usage {
   readonly seconds: number
 }
 
+/** @internal */
 export interface LoopDetector {
   observe(toolName: string, inputHash: string): Detection | null
 }
 
-/** @param recent calls in other processes. */
+/** @internal @param recent calls in other processes. */
 export function createLoopDetector(
   { calls = 5, window = 20, action = 'WARN' }: LoopOptions,
   recent: string[] = [],
@@ -75,6 +76,7 @@ export function createLoopDetector(
   }
 }
 
+/** @internal */
 export interface BudgetDetector {
   /** Returns the first budget that this call exceeds. */
   check(usage: Usage): Detection | null
@@ -82,7 +84,7 @@ export interface BudgetDetector {
 
 const UNITS = { toolCalls: 'tool calls', totalTokens: 'tokens', cost: 'cost', seconds: 'seconds' } as const
 
-/** Reports each budget of a run once. */
+/** @internal Reports each budget of a run once. */
 export function createBudgetDetector({ action = 'WARN', ...budgets }: BudgetOptions): BudgetDetector {
   const reported = new Set<string>()
   return {

@@ -138,7 +138,9 @@ export class GuardedCall {
     try {
       // Also runs a lazy thenable in the context of the call.
       const run = async () => await act(this.#call.input.given)
-      output = await within(isTaped(core) ? () => tapedCall(core, this.#call, context.span.marks?.agent, run) : run)
+      const { inputHash } = this.#judged
+      const taped = () => tapedCall(core, this.#call, inputHash, context.span.marks?.agent, run)
+      output = await within(isTaped(core) ? taped : run)
     } catch (error) {
       this.#fail(error)
       throw error

@@ -3,6 +3,7 @@
  * guarded tool runs only if the answer says so. The answer comes from another process, which has the cursor.
  */
 import { environment, type Core } from '../core.ts'
+import { LIMITS } from '../limits.ts'
 import type { TakenCall } from './input.ts'
 
 /** What the host of a replay answers for one call. `stop`: `message` says where the agent left the tape. */
@@ -12,6 +13,22 @@ interface Answer {
   /** May be recorded as its text. */
   error?: { name?: string; message?: string; code?: unknown } | string
   message?: string
+  step?: number
+  /** To the next calls, if the agent goes on as it was recorded. */
+  ahead?: AheadAnswer[]
+}
+
+type AheadAnswer = Answer & { step: number; inputHash: string; agent?: string }
+
+interface TapedCore extends Core {
+  ahead?: {
+    readonly client: string
+    left: AheadAnswer[]
+    /** The step of the last one that was used, or with whose answer they came. */
+    used: number
+    /** Stays above one after parallel calls: an answer could be taken twice, so none are taken in advance. */
+    asking: number
+  }
 }
 
 const tape = () => environment()['TACHO_REPLAY']
@@ -24,17 +41,30 @@ export const isTaped = ({ settings }: Core): boolean => (settings.replay ?? tape
  * @throws the recorded error, or an error that says where the agent left the tape.
  */
 export async function tapedCall<T>(
-  core: Core,
+  core: TapedCore,
   { toolName, input: { recorded: input } }: TakenCall,
+  inputHash?: string | null,
   agent?: string,
   run?: () => T,
 ): Promise<Awaited<T>> {
   if (core.settings.replay !== tape()) throw new Error(`${toolName} was not run: make its client in the replay.`)
-  const body = JSON.stringify({ toolName, input, agent })
-  const timeoutMs = core.settings.requestTimeoutMs
-  const reply = await core.request('POST', '/replay/tool-calls', { body, timeoutMs })
+  const { requestTimeoutMs: timeoutMs } = core.settings
+  // Calls that wait for nothing would fill the queue.
+  if (core.sender.held.queued > LIMITS.batchEvents) await core.sender.flush(timeoutMs)
+  const ahead = (core.ahead ??= { client: core.ids.uuid(), left: [], used: 0, asking: 0 })
+  const { client, used } = ahead
+  const next = ahead.left.shift()
+  let reply: Answer | undefined = next
+  if (next && next.inputHash === inputHash && next.agent === agent) ahead.used = next.step
+  else {
+    ahead.left = []
+    ahead.asking++
+    const body = JSON.stringify({ toolName, input, agent, client, used })
+    reply = ((await core.request('POST', '/replay/tool-calls', { body, timeoutMs })) as { json?: Answer }).json
+    if (ahead.asking === 1) core.ahead = { client, left: reply?.ahead ?? [], used: reply?.step ?? 0, asking: 0 }
+  }
   // Without a reply, nothing is answered.
-  const { answer, output, error, message } = (reply as { json?: Answer }).json ?? {}
+  const { answer, output, error, message } = reply ?? {}
   if (answer === 'run') return (await (run as (() => Promise<Awaited<T>>) | undefined)?.()) as Awaited<T>
   if (run && answer === 'returned') return output as Awaited<T>
   if (run && answer === 'failed') {

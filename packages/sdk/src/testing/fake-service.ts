@@ -161,15 +161,15 @@ export class FakeService {
 }
 
 function uuidLike(hex: string): string {
-  return [hex.slice(0, 8), hex.slice(8, 12), hex.slice(12, 16), hex.slice(16, 20), hex.slice(20, 32)].join('-')
+  return hex.replace(/^(.{8})(.{4})(.{4})(.{4})(.{12}).*/, '$1-$2-$3-$4-$5')
 }
 
 async function jsonOf<T>(body: string | Uint8Array | undefined, headers: Record<string, string>): Promise<T> {
   if (typeof body === 'string') return JSON.parse(body) as T
-  const bytes = new Blob([(body ?? new Uint8Array()) as Uint8Array<ArrayBuffer>])
+  const { body: stream } = new Response(body as Uint8Array<ArrayBuffer>)
   const isPacked = headers['content-encoding'] === 'gzip'
-  const stream = isPacked ? bytes.stream().pipeThrough(new DecompressionStream('gzip')) : bytes.stream()
-  return (await new Response(stream).json()) as T
+  const unpacked = isPacked ? stream!.pipeThrough(new DecompressionStream('gzip')) : stream
+  return (await new Response(unpacked).json()) as T
 }
 
 function reply(status: number, json: unknown, headers: Record<string, string> = {}): FetchReply {

@@ -89,11 +89,11 @@ export function fakeTacho(options: FakeOptions = {}): FakeTacho {
     fetch: service.fetch,
   })
 
-  async function afterDelivery<T>(read: () => T): Promise<T> {
+  const delivered = async () => {
     await tacho.flush()
-    return read()
+    return service
   }
-  const events = () => afterDelivery(() => [...service.events])
+  const events = async () => [...(await delivered()).events]
   const runs = async () => runsOf(await events())
   const decisions = async () => decisionsOf(await events())
 
@@ -102,8 +102,8 @@ export function fakeTacho(options: FakeOptions = {}): FakeTacho {
     events,
     runs,
     decisions,
-    approvals: () => afterDelivery(() => [...service.approvals.values()]),
-    issues: () => afterDelivery(() => [...service.issues]),
+    approvals: async () => [...(await delivered()).approvals.values()],
+    issues: async () => [...(await delivered()).issues],
     setPolicies: (policies) => service.setPolicies(policies),
     async deployPolicies(policies) {
       service.setPolicies(policies)

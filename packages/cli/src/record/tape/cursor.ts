@@ -7,6 +7,7 @@
  *     |--tools: a call that the tape does not have, no stub, not read-only--> stopped
  *     \--from N: step N is next--> live: models and tools are the agent's own
  */
+import { AnswersAhead } from './answers-ahead.ts'
 import { changedText, requestDifferences, shortPair, type Difference, type Ignored } from './compare.ts'
 import { RecordedCalls, type AskedCall } from './recorded-calls.ts'
 import type { ModelStep, Tape, TapeStep, ToolStep } from './tape.ts'
@@ -47,11 +48,15 @@ export class Cursor {
   readonly #steps: readonly TapeStep[]
   /** Steps that were not asked for yet, by the place of their end. */
   readonly #left: AskedStep[]
+  /** By the same place: where the first of these and all later ones began. */
+  readonly #begins: number[]
   #first = 0
   readonly #used = new Set<AskedStep>()
   /** What guarded calls did inside themselves, by their step. */
   readonly #inside: ReadonlyMap<number | undefined, AskedStep[]>
   readonly #calls: RecordedCalls
+  readonly #ahead: AnswersAhead
+  readonly #asksModels: boolean
   /** A client tries again. */
   #failed: ModelStep | undefined
   departure: Departure | undefined
@@ -59,12 +64,21 @@ export class Cursor {
   constructor({ steps }: Pick<Tape, 'steps'>, options: CursorOptions) {
     this.#options = options
     this.#steps = steps
-    const asksModels = options.mode === 'strict' || options.from !== undefined
-    const asked = steps.filter(isAsked).filter(({ kind }) => asksModels || kind === 'tool')
+    this.#asksModels = options.mode === 'strict' || options.from !== undefined
+    const asked = steps.filter(isAsked).filter(({ kind }) => this.#asksModels || kind === 'tool')
     this.#left = asked.toSorted((a, b) => a.to - b.to)
+    let begin = Infinity
+    this.#begins = this.#left.map(({ from }) => from)
+    for (let at = this.#begins.length; at-- > 0;) this.#begins[at] = begin = Math.min(begin, this.#begins[at] ?? begin)
     this.#inside = Map.groupBy(asked, ({ within }) => within)
     const calls = asked.filter((step) => step.kind === 'tool').toSorted((a, b) => a.step - b.step)
     this.#calls = new RecordedCalls(calls, options.ignored)
+    this.#ahead = new AnswersAhead(steps, options.ignored)
+  }
+
+  /** A request to a model shows that the agent left the tape. The step is known when it is known which answers it used. */
+  get isBeforeModel(): boolean {
+    return this.#asksModels && this.#ahead.isOut && !this.departure
   }
 
   get isLive(): boolean {
@@ -76,7 +90,7 @@ export class Cursor {
   model(messages: unknown): ModelAnswer {
     if (this.departure) return { answer: 'stop', message: this.departure.sentence }
     if (this.isLive) return { answer: 'live' }
-    if (this.#options.mode === 'tools' && this.#options.from === undefined) return { answer: 'live' }
+    if (!this.#asksModels) return { answer: 'live' }
     const isEqual = (step: ModelStep) => this.#modelDifferences(step, messages).length === 0
     if (this.#failed && isEqual(this.#failed)) return { answer: 'tape', step: this.#failed }
     const ready = this.#ready().filter((step) => step.kind === 'model')
@@ -93,7 +107,9 @@ export class Cursor {
     return this.#stop(nearest, `the agent asks a model${changed ? ` with ${changed}` : ''}`, differences)
   }
 
-  tool({ tool, input, agent }: AskedCall): ToolAnswer {
+  /** @param lastUsed the last step whose answer the client used; it takes answers in advance. */
+  tool({ tool, input, agent }: AskedCall, { client = '', lastUsed = 0 } = {}): ToolAnswer {
+    for (const used of this.#ahead.askedAgain(client, lastUsed)) this.#use(used)
     if (this.departure) return { answer: 'stop', message: this.departure.sentence }
     if (this.isLive) return { answer: 'run' }
     const isStrict = this.#options.mode === 'strict'
@@ -101,10 +117,8 @@ export class Cursor {
     const { step, hasEqual } = this.#calls.find({ tool, input, agent }, mayCome)
     if (step) {
       this.#use(step)
-      const { output = null, error } = step
-      return error === undefined
-        ? { answer: 'returned', output, step: step.step }
-        : { answer: 'failed', error, step: step.step }
+      this.#ahead.forget(step)
+      return recordedAnswer(step)
     }
     const { stubs, readOnly } = this.#options
     if (!isStrict) {
@@ -118,6 +132,16 @@ export class Cursor {
     const nearest = (!hasEqual && sameTool.find((one) => this.#isReady(one))) || this.#next()
     const differences = nearest?.kind === 'tool' && nearest.tool === tool ? this.#calls.differences(nearest, input) : []
     return this.#stop(nearest, `the agent asks ${tool} ${shown(input)}`, differences)
+  }
+
+  /** JSON of the answers to the calls after this one, for a client that then does not ask for them. */
+  ahead(client: string): string[] {
+    return this.departure ? [] : this.#ahead.next(this.#row(), client, recordedAnswer)
+  }
+
+  /** @param count of all calls that used an answer in advance. */
+  usedAhead(count: number): void {
+    for (const used of this.#ahead.usedInAll(count)) this.#use(used)
   }
 
   /** The agent has ended. */
@@ -156,6 +180,17 @@ export class Cursor {
     while (this.#first < this.#left.length && this.#used.has(this.#left[this.#first] as AskedStep)) this.#first++
   }
 
+  /** The calls that must come next, in this order. */
+  *#row(): Iterable<ToolStep> {
+    for (let at = this.#first; at < this.#left.length; at++) {
+      const step = this.#left[at] as AskedStep
+      const isNext = step.kind === 'tool' && step.within === undefined && !this.#used.has(step)
+      if (!isNext || (this.#begins[at + 1] ?? Infinity) <= step.to || step.step >= (this.#options.from ?? Infinity))
+        return
+      yield step
+    }
+  }
+
   /** The earliest step that was not asked for. */
   #next(): AskedStep | undefined {
     let next: AskedStep | undefined
@@ -185,6 +220,7 @@ export class Cursor {
       const earlier = this.#left[at] as AskedStep
       if (earlier.to >= step.from) return true
       if (earlier === step || this.#used.has(earlier) || isTogether(earlier, step)) continue
+      if (this.#ahead.mayBeUsed(earlier)) continue
       // The call that contains it must come first.
       if (earlier.within !== undefined) continue
       return false
@@ -198,6 +234,10 @@ export class Cursor {
 }
 
 const LOOK_AHEAD = 1_000
+
+function recordedAnswer({ step, output = null, error }: ToolStep): ToolAnswer {
+  return error === undefined ? { answer: 'returned', output, step } : { answer: 'failed', error, step }
+}
 
 function isAsked(step: TapeStep): step is AskedStep {
   return step.kind === 'model' || (step.kind === 'tool' && step.outcome !== 'never_ran' && !step.unguarded)

@@ -52,6 +52,7 @@ const BODY_BYTES = 64 * 1_048_576
 /** Clients deliver after a second, or after the time that their host chose. */
 const SETTLED_MS = 10_000
 const SETTLED_STEP_MS = 20
+const QUIET_MS = 2_000
 
 const SHARED_CHARS = 256
 const SHARED_DEPTH = 20
@@ -84,6 +85,8 @@ export class ReplayHost {
   readonly #reasons = new Map<string, string>()
   /** By tool: approvals of an input with another hash, whose calls the tape has not answered yet. */
   readonly #approvedOthers = new Map<string, number>()
+  /** Guarded calls that were asked for. */
+  #askedCount = 0
   readonly #texts = new SharedTexts()
   #sharedEvents = 0
   /** Resolves when the agent left the tape. */
@@ -134,6 +137,7 @@ export class ReplayHost {
     const recorded = recordedSteps(events, decided)
     const isSilent = events.length === 0
     const outcome = isSilent ? ended : recorded.outcome
+    this.#countAhead()
     this.#cursor.end(outcome)
     // A program that does not record is known only by its requests to models, and those matched the tape.
     const steps = isSilent && !this.#cursor.departure ? this.#tape.steps : recorded.steps
@@ -168,6 +172,7 @@ export class ReplayHost {
       if (this.#cursor.isLive) return this.#live(path, request, body, response)
       return send(response, errorReply({ status: 400, message: `A tape has no answer for ${method} ${pathname}` }))
     }
+    if (this.#cursor.isBeforeModel) await this.#quiet()
     const answer = this.#cursor.model(question.messages)
     if (answer.answer === 'live') return this.#live(path, request, body, response)
     if (answer.answer === 'tape') return send(response, question.reply(answer.step))
@@ -176,12 +181,34 @@ export class ReplayHost {
   }
 
   #tool(asked: unknown): WireReply {
-    const { toolName: tool, input, agent } = isObject(asked) ? asked : {}
+    const { toolName: tool, input, agent, client, used } = isObject(asked) ? asked : {}
     if (typeof tool !== 'string') return jsonReply(400, { error: { message: 'toolName must be a text' } })
     const call = { tool, input, ...(typeof agent === 'string' && { agent }) }
-    const answer = this.#approved(tool, this.#cursor.tool(call))
+    const takesAhead = typeof client === 'string' && typeof used === 'number'
+    const answer = this.#approved(tool, this.#cursor.tool(call, takesAhead ? { client, lastUsed: used } : {}))
+    this.#askedCount++
     if (answer.answer === 'stop') this.#depart()
-    return jsonReply(200, answer)
+    const ahead = takesAhead && 'step' in answer ? this.#cursor.ahead(client) : []
+    const reply = jsonReply(200, answer)
+    return ahead.length === 0 ? reply : { ...reply, body: `${reply.body.slice(0, -1)},"ahead":[${ahead.join()}]}` }
+  }
+
+  /** Calls that got their answer in advance are known by their events. */
+  #countAhead(): void {
+    const ran = this.#service.events.filter(({ eventType }) => eventType === 'TOOL_START').length
+    this.#cursor.usedAhead(ran - this.#askedCount)
+  }
+
+  /** Clients deliver what the agent did before it asked. */
+  async #quiet(): Promise<void> {
+    let [known, quietMs] = [-1, 0]
+    for (let waited = 0; waited < SETTLED_MS && quietMs < QUIET_MS; waited += SETTLED_STEP_MS) {
+      const { length } = this.#service.events
+      quietMs = length === known ? quietMs + SETTLED_STEP_MS : 0
+      known = length
+      await setTimeout(SETTLED_STEP_MS)
+    }
+    this.#countAhead()
   }
 
   /** A call that runs for real was approved as it is, or not at all. */

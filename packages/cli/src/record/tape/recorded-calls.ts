@@ -115,6 +115,11 @@ function keyOf(value: unknown, ignored: Ignored, path: readonly string[] = INPUT
   return `{${members.flatMap(([name, member]) => (member === '' ? [] : [`${JSON.stringify(name)}:${member}`])).join()}}`
 }
 
+/** Then a hash says nothing. */
+export function hasMask(input: unknown): boolean {
+  return maskedPaths(input, INPUT).length > 0
+}
+
 function maskedPaths(value: unknown, path: readonly string[]): string[][] {
   if (typeof value === 'string') return MARK.test(value) ? [[...path]] : []
   if (typeof value !== 'object' || value === null) return []

@@ -7,9 +7,11 @@ from __future__ import annotations
 
 import builtins
 import os
+import threading
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
+from weakref import WeakKeyDictionary
 
 from ..core import Core
 from ..delivery.transport import Reply
@@ -22,6 +24,32 @@ from .rules import CallDecision
 _ANSWER_SECONDS = 30.0
 # A recorded output is part of a payload, all of whose characters may be escaped.
 _ANSWER_BYTES = 4_194_304
+_QUEUED_EVENTS = 100
+
+
+class _Ahead:
+    """Answers in advance to the calls of one client, if the agent goes on as it was recorded."""
+
+    def __init__(self, client: str) -> None:
+        self.client = client
+        # A fork must not take them too.
+        self.process = os.getpid()
+        self.lock = threading.Lock()
+        self.left: list[dict[str, Any]] = []
+        self.used = 0
+        """The step of the last one that was used, or with whose answer they came."""
+        self.asking = 0
+        """Stays above one after parallel calls: an answer could be taken twice, so none are taken in advance."""
+
+
+_aheads: WeakKeyDictionary[Core, _Ahead] = WeakKeyDictionary()
+
+
+def _ahead_of(core: Core) -> _Ahead:
+    ahead = _aheads.get(core)
+    if ahead is None or ahead.process != os.getpid():
+        ahead = _aheads[core] = _Ahead(core.ids.uuid())
+    return ahead
 
 
 def taped(core: Core, scope: RunScope, call: Call, act: Callable[[], Any]) -> Any:
@@ -31,7 +59,7 @@ def taped(core: Core, scope: RunScope, call: Call, act: Callable[[], Any]) -> An
     """
     if not _is_taped(core):
         return act()
-    answer = _answer(core, scope, call)
+    answer = _answer(core, scope, call, call.input_hash)
     kind = answer.get("answer")
     if kind == "run":
         return act()
@@ -71,17 +99,32 @@ def _is_taped(core: Core) -> bool:
     return tape is not None
 
 
-def _answer(core: Core, scope: RunScope, call: Call) -> dict[str, Any]:
-    agent = agent_in(core, scope)
-    asked = {"toolName": call.tool_name, "input": call.shown, **({} if agent is None else {"agent": agent})}
+def _answer(core: Core, scope: RunScope, call: Call, input_hash: str | None = None) -> dict[str, Any]:
+    """`input_hash`: an answer in advance to this input may be taken."""
+    # Calls that wait for nothing would fill the queue.
+    if core.sender.held[0] > _QUEUED_EVENTS:
+        core.sender.flush(_ANSWER_SECONDS)
+    agent, ahead = agent_in(core, scope), _ahead_of(core)
+    with ahead.lock:
+        following = ahead.left.pop(0) if ahead.left else None
+        if following and following["inputHash"] == input_hash and following.get("agent") == agent:
+            ahead.used = following["step"]
+            return following
+        ahead.left = []
+        ahead.asking += 1
+        asked = {"toolName": call.tool_name, "input": call.shown, "client": ahead.client, "used": ahead.used}
     reply = core.request(
         "POST",
         "/replay/tool-calls",
-        body=dump(asked).encode(),
+        body=dump(asked if agent is None else {**asked, "agent": agent}).encode(),
         timeout=_ANSWER_SECONDS,
         max_reply_bytes=_ANSWER_BYTES,
     )
-    return reply.json if isinstance(reply, Reply) and reply.ok and isinstance(reply.json, dict) else {}
+    answer = reply.json if isinstance(reply, Reply) and reply.ok and isinstance(reply.json, dict) else {}
+    with ahead.lock:
+        if ahead.asking == 1:
+            ahead.left, ahead.used, ahead.asking = answer.get("ahead") or [], answer.get("step") or 0, 0
+    return answer
 
 
 def _recorded(recorded_error: object) -> Exception:

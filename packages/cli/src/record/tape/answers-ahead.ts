@@ -1,0 +1,101 @@
+/**
+ * Answers in advance. In a long row of tool calls, one answer carries those of the next calls too: the agent asks once for
+ * hundreds of them. It uses them while it goes on as recorded, and names the last that it used when it asks again.
+ *
+ *   known --a row begins, one client asks--> out --it asks again--> those up to the one that it names were used, the others not
+ *                                             |--it asks a model, or ends--> its events say how many were used
+ *                                             \--another client asks--> each may be used; none are given out any more
+ *
+ * The last call of a row is always asked for. So nothing but a difference can follow while answers are out.
+ */
+import { isObject } from '@tacho/contract/record/payload-reader.ts'
+import { inputHash } from '@tacho/policy/input/input-hash.ts'
+import type { Ignored } from './compare.ts'
+import { hasMask } from './recorded-calls.ts'
+import type { TapeStep, ToolStep } from './tape.ts'
+
+/** Shorter rows are asked for call by call. */
+const ROW_MIN = 32
+/** Clients read an answer of 1 MiB, and the call that asked has one too. */
+const AHEAD_CHARS = 131_072
+const AHEAD_STEPS = 500
+
+export class AnswersAhead {
+  /** The host counts what people approved, so these are asked for. */
+  readonly #approvedTools: ReadonlySet<string>
+  readonly #out: ToolStep[] = []
+  /** Who has them. */
+  #client = ''
+  #isShared = false
+  /** Of all that were ever out. */
+  #usedCount = 0
+  #isOver: boolean
+
+  constructor(steps: readonly TapeStep[], ignored: Ignored) {
+    this.#approvedTools = new Set(steps.flatMap((step) => (step.kind === 'approval' ? [step.tool] : [])))
+    // Clients compare whole inputs.
+    this.#isOver = ignored.some(([of]) => of !== 'model')
+  }
+
+  get isOut(): boolean {
+    return this.#out.length > 0
+  }
+
+  mayBeUsed(step: TapeStep): boolean {
+    return this.isOut && this.#out.includes(step as ToolStep)
+  }
+
+  /** A client asks. @param lastUsed the last step whose answer it used. @returns the steps that it used since it asked before. */
+  askedAgain(client: string, lastUsed: number): ToolStep[] {
+    if (!this.isOut) return []
+    if (client !== this.#client) this.#isShared = true
+    if (this.#isShared) return []
+    const used = this.#take(this.#out.findLastIndex(({ step }) => step <= lastUsed) + 1)
+    if (this.isOut) this.#isOver = true
+    this.#out.length = 0
+    return used
+  }
+
+  /** A client asked for it. */
+  forget(step: ToolStep): void {
+    const at = this.#out.indexOf(step)
+    if (at !== -1) this.#out.splice(at, 1)
+  }
+
+  /** @param count of all answers in advance that were ever used. */
+  usedInAll(count: number): ToolStep[] {
+    return this.#take(Math.max(0, count - this.#usedCount))
+  }
+
+  /**
+   * @param row the next calls, if they can only come one after another.
+   * @returns JSON of each, for this client.
+   */
+  next(row: Iterable<ToolStep>, client: string, answerTo: (step: ToolStep) => object): string[] {
+    if (this.#isOver || this.#isShared || this.isOut) return []
+    const steps: ToolStep[] = []
+    for (const step of row) {
+      const isAsked = !isObject(step.input) || this.#approvedTools.has(step.tool) || hasMask(step.input)
+      if (isAsked || steps.length > AHEAD_STEPS) break
+      steps.push(step)
+    }
+    if (steps.length <= ROW_MIN) return []
+    const texts: string[] = []
+    let chars = 0
+    for (const step of steps.slice(0, -1)) {
+      const { tool, input, agent } = step
+      const text = JSON.stringify({ ...answerTo(step), inputHash: inputHash(tool, input), agent })
+      chars += text.length
+      if (chars > AHEAD_CHARS) break
+      texts.push(text)
+      this.#out.push(step)
+    }
+    this.#client = client
+    return texts
+  }
+
+  #take(count: number): ToolStep[] {
+    this.#usedCount += count
+    return this.#out.splice(0, count)
+  }
+}
