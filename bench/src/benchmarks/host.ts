@@ -6,7 +6,7 @@ import path from 'node:path'
 import { createInterface } from 'node:readline'
 import type { Benchmark, Setting } from '../benchmark.ts'
 import { startChild, type Child } from '../child.ts'
-import { modelTexts, type HostCost, type HostLoad, type Recorder } from '../load/host/model-calls.ts'
+import { KINDS, messagesOf, modelTexts, type HostCost, type HostLoad, type Recorder } from '../load/host/model-calls.ts'
 import { folders, installTypeScript, python } from '../load/host/others.ts'
 import { ROOT } from '../place.ts'
 import { below, ratioAtLeast, row, type Row } from '../result.ts'
@@ -16,12 +16,14 @@ import { spreadOf } from '../stats.ts'
 import { figure } from '../text.ts'
 
 const LOAD = path.join(import.meta.dirname, '../load/host')
-/** Characters of the input and of the output; calls between two flushes, about 20 MB at most. */
+/** Characters of the input and of the output; calls between two flushes, about 20 MB at most; how often the others must need our processor time. */
 const LENGTHS = [
-  { name: '400 B', length: 400, burst: 500, kB: 0.4 },
-  { name: '10 kB', length: 10_000, burst: 500, kB: 10 },
-  { name: '100 kB', length: 100_000, burst: 50, kB: 100 },
+  { size: '400 B', length: 400, burst: 500, kB: 0.4, times: 1 },
+  { size: '10 kB', length: 10_000, burst: 500, kB: 10, times: 2 },
+  { size: '100 kB', length: 100_000, burst: 50, kB: 100, times: 2 },
+  { size: '1 MB', length: 1_000_000, burst: 6, kB: 1_000, times: 2 },
 ]
+const SHAPES = KINDS.flatMap((kind) => LENGTHS.map((each) => ({ ...each, kind, name: `${each.size} of ${kind}` })))
 const OTHERS = ['opentelemetry', 'langfuse'] as const
 const LANGUAGES = {
   TypeScript: { callUs: 20, callUsPerKb: 1 },
@@ -36,8 +38,10 @@ export const host: Benchmark = {
   part: 'sdk',
   beside: 'the better of the others',
   about: [
-    'One process records model calls, each with an input and an output of the given length (English sentences, some of which speak of passwords, \
-tokens and keys), and the usage. A service answers at once and counts what arrives; all of it must. In turn with OpenTelemetry’s SDK (its batch \
+    'One process records model calls, each with an input and an output, and the usage. **Sentences**: both are English texts of the given length, \
+some of whose sentences speak of passwords, tokens and keys; no text comes twice. **Conversation**: the input is a list of messages of that length in \
+all, of which only the last two are new, as when an agent goes on; none speaks of credentials. The others take the list as JSON text, which is made in \
+the call. Tacho shortens a payload of more than 256 kB. A service answers at once and counts what arrives; all of it must. In turn with OpenTelemetry’s SDK (its batch \
 processor; OTLP as JSON in TypeScript, as protobuf in Python) and with Langfuse’s SDK, each with its default settings. Tacho masks credentials; the \
 others mask nothing. Every recorder has a process of its own, which is warm.',
     '**Processor time** is that of the whole process for each call, until everything is delivered. **In the call** is the median of a record call. **The worst \
@@ -67,15 +71,16 @@ again. The time in which other programs ran instead is taken off where the syste
       if (language === 'Python' && !hasPython) continue
       const others = language === 'Python' || hasOthers ? OTHERS : []
       const recorders = ['tacho', ...others, 'nothing'] as const
-      for (const { name, length, burst, kB } of LENGTHS) {
-        const texts = path.join(place, `${length}.jsonl`)
+      for (const { name, kind, length, burst, kB, times } of SHAPES) {
+        const texts = path.join(place, `${length}-${kind}.jsonl`)
         writeFileSync(
           texts,
-          modelTexts(length)
+          modelTexts(length, kind)
             .map((text) => `${JSON.stringify(text)}\n`)
             .join(''),
         )
-        const load = { url: sink.url, texts, burst: isQuick ? 5 : burst, seconds: plan.seconds / 2 }
+        const messages = messagesOf(length, kind)
+        const load = { url: sink.url, texts, messages, burst: isQuick ? 5 : burst, seconds: plan.seconds / 2 }
         const figures = await measure(setting, language, recorders, load)
         for (const [by, each] of Object.entries(figures))
           found.push({ language, by: by as Recorder, name, figures: each })
@@ -87,7 +92,13 @@ again. The time in which other programs ran instead is taken off where the syste
             : null
         const { callUs, callUsPerKb } = LANGUAGES[language]
         rows.push(
-          row(`${language}, ${name}: processor time`, 'µs', tacho.totalUs, best, ...(best ? [ratioAtLeast(1)] : [])),
+          row(
+            `${language}, ${name}: processor time`,
+            'µs',
+            tacho.totalUs,
+            best,
+            ...(best ? [ratioAtLeast(times)] : []),
+          ),
           row(`${language}, ${name}: in the call`, 'µs', tacho.callUs, null, below(callUs + callUsPerKb * kB)),
           row(`${language}, ${name}: worst pause`, 'ms', tacho.pauseMs, null, below(5)),
         )
@@ -157,7 +168,7 @@ function tableOf(found: readonly { language: Language; by: Recorder; name: strin
   return [
     `| text | ${head.join(' | ')} |`,
     `|${'---|'.repeat(1 + 3 * languages.length)}`,
-    ...LENGTHS.map(({ name }) => {
+    ...SHAPES.map(({ name }) => {
       const cells = languages.map((language) =>
         [
           cell(language, name, 'totalUs', 'µs'),

@@ -256,12 +256,16 @@ def test_an_exception_is_bounded_and_cut_between_words() -> None:
 
 
 def test_a_text_that_is_cut_before_masking_holds_no_part_of_a_credential() -> None:
-    address = "https://user:hunter2@"
-    for missing in range(-12, 20):
-        words = "word " * 500_000
-        begin = words[: 2_097_152 - len(address) + missing]
-        text = str(to_plain({"first": "", "text": f"{begin[:-1]} {address}host"}, 200).value["text"])
-        assert "user" not in text and "… [cut: " in text
+    address = "https://user:hunter2@host"
+    words = "word " * 120_000
+    # The head and the tail that are left of it.
+    for cut in (349_520, len(words) - 174_760):
+        for missing in range(-40, 40):
+            begin = words[: cut + missing]
+            whole = f"{begin[:-1]} {address} {words[len(begin) + len(address) + 1 :]}"
+            text = str(to_plain({"first": "", "text": whole}, 200).value["text"])
+            assert "… [cut: " in text
+            assert address in text or ("user" not in text and "hunter" not in text)
 
 
 def test_a_long_text_keeps_its_end_and_a_file_in_base64_is_whole_or_its_type_and_size() -> None:

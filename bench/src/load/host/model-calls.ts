@@ -1,7 +1,27 @@
 /** The load of the benchmark `host`, the same in both languages: model calls of a support desk. */
 
+/**
+ * `sentences`: no text comes twice, and many speak of passwords, tokens and keys. `conversation`: the messages so far, so each call
+ * repeats most of the one before; its messages are those of an agent that looks into a shop, and speak of no credentials.
+ */
+export const KINDS = ['sentences', 'conversation'] as const
+export type Kind = (typeof KINDS)[number]
+
 /** `nothing` shows the pauses of the machine itself. */
 export type Recorder = 'tacho' | 'opentelemetry' | 'langfuse' | 'nothing'
+
+export interface Message {
+  role: string
+  content: string
+}
+
+export interface ModelCall {
+  model: string
+  input: string | Message[]
+  output: string
+  promptTokens: number
+  completionTokens: number
+}
 
 export interface HostLoad {
   by: Recorder
@@ -9,7 +29,9 @@ export interface HostLoad {
   folder: string
   /** Of a service that answers at once and counts events by MARK. */
   url: string
-  /** A file of texts, one JSON text a line. */
+  /** That a call of a conversation has; 0: its input is one text. */
+  messages: number
+  /** A file of texts, one JSON text a line. Each is recorded with another number at its beginning. */
   texts: string
   /** Calls between two flushes: more would overflow the queue of some recorders, which then drop them. */
   burst: number
@@ -28,6 +50,8 @@ export interface HostCost {
 /** In the name of each call's model. */
 export const MARK = 'bench-model-7'
 export const TEXTS = 64
+/** A number at the beginning of each recorded text, so that none comes twice. */
+export const NUMBER_CHARS = 12
 
 const SENTENCES = `
 The customer wrote that the parcel arrived on Tuesday, but the box was empty and the tape had been cut open.
@@ -54,16 +78,40 @@ We compared three suppliers: the first is cheaper, the second delivers faster, a
   .trim()
   .split('\n')
 
+const TURNS = `
+I would like to know when the blue lamp that I ordered last Tuesday is going to arrive.
+{"orders":[{"id":48213,"items":[{"sku":"LMP-004","name":"Desk lamp, blue","count":1,"price":39.9}],"state":"shipped"}]}
+It left the warehouse this morning and should be with you on Friday; the driver calls an hour before.
+Could you change the address to the office? I am there from nine to five, on the third floor.
+{"status":"ok","shipment":{"carrier":"DHL","legs":[{"from":"Leipzig","to":"Hamburg","eta":"2026-03-14T09:30:00Z"}]}}
+Done: the new address is on the label. Is there anything else that you need?
+The function returns early when the list is empty, so the total below it was never computed in that branch.
+def total(rows):\n    result = 0\n    for row in rows:\n        result += row.amount * row.count\n    return result
+All 214 tests are green; the slowest one took 1.8 s and waits for a timer.
+Which of both colours goes better with a light oak table? I have a warm white light in the room.
+<html><body><h1>Desk lamps</h1><ul><li>Blue, 39.90</li><li>Grey, 34.90</li></ul></body></html>
+The grey one is out of stock until the end of the month, but I can put you on the list.
+`
+  .trim()
+  .split('\n')
+  .map((line) => line.replaceAll('\\n', '\n'))
+
+/** Of a call. */
+export const messagesOf = (length: number, kind: Kind): number =>
+  kind === 'sentences' ? 0 : length > 10_000 ? 60 : length > 1_000 ? 20 : 4
+
 /** Texts of this length, none like another. ASCII, as most texts of models are. */
-export function modelTexts(length: number): string[] {
+export function modelTexts(length: number, kind: Kind): string[] {
+  const lines = kind === 'sentences' ? SENTENCES : TURNS
+  const units = Math.floor(length / (messagesOf(length, kind) || 1))
   let state = 1
   const next = (): string => {
     state = (state * 48_271) % 2_147_483_647
-    return SENTENCES[state % SENTENCES.length] ?? ''
+    return lines[state % lines.length] ?? ''
   }
   return Array.from({ length: TEXTS }, (_, index) => {
-    let text = `${index}. `
-    for (let sentence = 1; text.length < length; sentence++) text += `${next()}${sentence % 5 === 0 ? '\n\n' : ' '}`
-    return text.slice(0, length)
+    let text = `${index}. `.padStart(NUMBER_CHARS)
+    for (let sentence = 1; text.length < units; sentence++) text += `${next()}${sentence % 5 === 0 ? '\n\n' : ' '}`
+    return text.slice(0, units)
   })
 }

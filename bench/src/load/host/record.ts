@@ -3,7 +3,7 @@ import { existsSync, openSync, readFileSync, readSync } from 'node:fs'
 import { setImmediate as turn } from 'node:timers/promises'
 import { answer } from '../../child.ts'
 import { spreadOf } from '../../stats.ts'
-import { MARK, type HostCost, type HostLoad } from './model-calls.ts'
+import { MARK, NUMBER_CHARS, type HostCost, type HostLoad, type Message, type ModelCall } from './model-calls.ts'
 import { recorders } from './recorders.ts'
 
 const schedule = readable('/proc/thread-self/schedstat')
@@ -20,66 +20,100 @@ function readable(file: string): number | undefined {
   return existsSync(file) ? openSync(file, 'r') : undefined
 }
 
-answer<HostLoad, HostCost>(async ({ by, url, folder, texts, burst, seconds }) => {
-  const recorder = await recorders[by](url, folder)
-  // Flat texts, as a model's client reads them from an answer.
+/** The calls of a burst: their texts are made before it is measured. */
+function callsOf({ messages, texts }: HostLoad): (count: number) => ModelCall[] {
   const lines = readFileSync(texts, 'utf8').trim().split('\n')
-  const pool = lines.map((line) => JSON.parse(line) as string)
-  const textOf = (n: number): string => pool[n % pool.length] ?? ''
-  let n = 0
+  const pool = lines.map((text) => Buffer.from(JSON.parse(text) as string, 'latin1'))
+  let made = 0
+  // Flat texts, as a model's client reads them from an answer.
+  const textOf = (n: number): string => {
+    const bytes = pool[n % pool.length] as Buffer
+    bytes.write(String(made++).padStart(NUMBER_CHARS - 2), 'latin1')
+    return bytes.toString('latin1')
+  }
+  const counts = { model: MARK, promptTokens: 1_204, completionTokens: 310 }
+  const window: Message[] = []
+  let at = 0
+  const messageOf = (role: string, content = textOf(at++)): Message => ({ role, content })
+  function next(): ModelCall {
+    if (messages === 0) return { ...counts, input: textOf(at), output: textOf(7 * at++ + 3) }
+    while (window.length < messages) window.push(messageOf('user'))
+    const output = textOf(at++)
+    const call = { ...counts, input: [...window], output }
+    window.splice(0, 2)
+    window.push(messageOf('assistant', output), messageOf('user'))
+    return call
+  }
+  return (count) => Array.from({ length: count }, next)
+}
 
-  const record = (): void => {
-    const counts = { promptTokens: 1_204, completionTokens: 310 }
-    recorder.record({ model: MARK, input: textOf(n), output: textOf(n * 7 + 3), ...counts })
-    n++
+answer<HostLoad, HostCost>(async (load) => {
+  const { by, url, folder, burst, seconds } = load
+  const makeCalls = callsOf(load)
+  const first = makeCalls(1)
+  const recorder = await recorders[by](url, folder)
+  // At once: a run whose first event comes late records one more.
+  first.forEach(recorder.record)
+  let n = 1
+
+  /** Records bursts for a share of the time. */
+  async function forShare(share: number, act: (calls: ModelCall[]) => Promise<void>): Promise<void> {
+    for (const end = performance.now() + seconds * share * 1_000; performance.now() < end;) {
+      const calls = makeCalls(burst)
+      await act(calls)
+      n += calls.length
+    }
   }
 
   async function measureBursts(): Promise<number> {
-    const [from, before] = [process.cpuUsage(), n]
-    for (const end = performance.now() + seconds * 400; performance.now() < end;) {
-      for (let call = 0; call < burst; call++) {
-        record()
+    const before = n
+    let total = 0
+    await forShare(0.4, async (calls) => {
+      const from = process.cpuUsage()
+      for (const call of calls) {
+        recorder.record(call)
         await turn()
       }
       await recorder.flush()
-    }
-    const { user, system } = process.cpuUsage(from)
-    return (user + system) / (n - before)
+      const { user, system } = process.cpuUsage(from)
+      total += user + system
+    })
+    return total / (n - before)
   }
 
   async function measureCalls(): Promise<number> {
     const took: number[] = []
-    for (const end = performance.now() + seconds * 300; performance.now() < end;) {
-      for (let call = 0; call < burst; call++) {
+    await forShare(0.3, async (calls) => {
+      for (const call of calls) {
         const begun = performance.now()
-        record()
+        recorder.record(call)
         took.push(performance.now() - begun)
         await turn()
       }
       await recorder.flush()
-    }
+    })
     return spreadOf(took).median * 1_000
   }
 
   async function measurePause(): Promise<number> {
     let longest = 0
-    let isOver = false
-    const watched = (async () => {
-      while (!isOver) {
-        const [from, waited] = [performance.now(), waitedMs()]
-        await turn()
-        longest = Math.max(longest, performance.now() - from - (waitedMs() - waited))
-      }
-    })()
-    for (const end = performance.now() + seconds * 300; performance.now() < end;) {
-      for (let call = 0; call < burst; call++) {
-        record()
+    await forShare(0.3, async (calls) => {
+      let isOver = false
+      const watched = (async () => {
+        while (!isOver) {
+          const [from, waited] = [performance.now(), waitedMs()]
+          await turn()
+          longest = Math.max(longest, performance.now() - from - (waitedMs() - waited))
+        }
+      })()
+      for (const call of calls) {
+        recorder.record(call)
         await turn()
       }
       await recorder.flush()
-    }
-    isOver = true
-    await watched
+      isOver = true
+      await watched
+    })
     return longest
   }
 

@@ -3,15 +3,7 @@ import { createRequire } from 'node:module'
 import path from 'node:path'
 import { pathToFileURL } from 'node:url'
 import type { Tacho as TachoClass } from '@tacho/sdk'
-import type { Recorder } from './model-calls.ts'
-
-export interface ModelCall {
-  model: string
-  input: string
-  output: string
-  promptTokens: number
-  completionTokens: number
-}
+import type { ModelCall, Recorder } from './model-calls.ts'
 
 export interface Recording {
   record(call: ModelCall): void
@@ -68,7 +60,8 @@ export const recorders: Record<Recorder, Open> = {
           'gen_ai.request.model': model,
           'gen_ai.usage.input_tokens': promptTokens,
           'gen_ai.usage.output_tokens': completionTokens,
-          'gen_ai.input.messages': input,
+          // Its conventions for a backend that takes no nested attributes.
+          'gen_ai.input.messages': typeof input === 'string' ? input : JSON.stringify(input),
           'gen_ai.output.messages': output,
         }
         tracer.startSpan('chat', { kind: 2, attributes }).end()

@@ -6,7 +6,7 @@ export type JsonObject = { [key: string]: Json }
 /** `isCut`: only the beginning of the value was read. */
 export interface JsonText {
   readonly text: string
-  readonly isCut: boolean
+  readonly isCut?: boolean | undefined
 }
 
 /** Bytes of keys, signs, numbers and short texts that are read: nothing shortens them, so more cannot be part of a payload. */
@@ -25,9 +25,14 @@ const TOO_LARGE = 'too large'
 let large: object | undefined
 let largeKeys: string[] = []
 
-export interface Snapshot {
-  /** UTF-8, about as many as its JSON text. */
+interface Copied {
+  readonly value: unknown
+  /** UTF-8, about as many as its JSON text has. */
   readonly bytes: number
+  readonly isCut?: boolean
+}
+
+export interface Snapshot extends Pick<Copied, 'bytes'> {
   write(): JsonText
 }
 
@@ -38,20 +43,18 @@ export interface Snapshot {
  */
 export function snapshotOf(payload: unknown, maxLevels: number): Snapshot {
   const plain = readSafely(() => plainCopy(payload, maxLevels), undefined)
-  if (plain) return { bytes: plain.bytes, write: () => asObject(JSON.stringify(plain.value), false) }
-  const { text, isCut } = copied(payload, maxLevels)
+  const { value, bytes, isCut } = plain ?? copied(payload, maxLevels)
   large = undefined
   largeKeys = []
-  return { bytes: byteLength(text), write: () => asObject(text, isCut) }
+  function write(): JsonText {
+    const text = JSON.stringify(value)
+    return { text: text.startsWith('{') ? text : `{"value":${text}}`, isCut }
+  }
+  return { bytes, write }
 }
 
-const asObject = (text: string, isCut: boolean): JsonText => ({
-  text: text.startsWith('{') ? text : `{"value":${text}}`,
-  isCut,
-})
-
 /** JSON.stringify writes it like the original. @throws if it must not read the value. */
-function plainCopy(payload: unknown, maxLevels: number): { value: unknown; bytes: number } {
+function plainCopy(payload: unknown, maxLevels: number): Copied {
   let structure = 0
   let read = 0
   let chars = 0
@@ -135,10 +138,11 @@ function markOf(value: object): string {
 }
 
 /** Leaves out what JSON cannot express, and limits depth, values and characters. */
-function copied(value: unknown, maxLevels: number): JsonText {
+function copied(payload: unknown, maxLevels: number): Copied {
   const ancestors = new Set<object>()
   let structure = 0
   let chars = 0
+  let bytes = 0
 
   function copyValue(source: unknown): Json | undefined {
     structure += leastBytes(source)
@@ -163,7 +167,9 @@ function copied(value: unknown, maxLevels: number): JsonText {
     const room = text.length > TEXT_MAX ? 0 : Math.max(0, most - chars)
     chars += maskedChars(text)
     // A cut in the middle is made far from both parts that are kept: masking, which follows, does not know half a credential.
-    return room > MASKED_MAX * 0.75 ? shortenedInside(text, room) : shortenedAtWord(text, room)
+    const copy = room > MASKED_MAX * 0.75 ? shortenedInside(text, room) : shortenedAtWord(text, room)
+    bytes += byteLength(copy)
+    return copy
   }
 
   function copyObject(source: object): Json | undefined {
@@ -207,8 +213,8 @@ function copied(value: unknown, maxLevels: number): JsonText {
     return Object.fromEntries(fields)
   }
 
-  const text = JSON.stringify(copyValue(value) ?? {})
-  return { text, isCut: structure >= STRUCTURE_MAX || chars > MASKED_MAX }
+  const value = copyValue(payload) ?? {}
+  return { value, bytes: structure + bytes, isCut: structure >= STRUCTURE_MAX || chars > MASKED_MAX }
 }
 
 /** At most one more than can fit in a payload. */

@@ -105,17 +105,21 @@ const DATA_URL = /^data:([\w.+/-]{3,99})[^,]{0,99};base64,([\w+/-]+)=*$/
 function cutText(text: string, maxBytes: number): string {
   const [, type, base64 = ''] = DATA_URL.exec(text) ?? []
   if (type !== undefined) return JSON.stringify(`[cut: ${type}, ${Math.floor((base64.length * 3) / 4)} bytes]`)
-  const ends = (units: number) => {
+  let room = maxBytes
+  let [start, end] = [0, text.length]
+  // As long as fits: each step looks only at what it would add.
+  for (let step = 2 ** 18; step >= 1; step /= 2) {
+    const units = start + text.length - end + step
     const tail = Math.floor(units / 3)
-    // Half of a surrogate pair becomes the replacement character.
-    return [text.slice(0, units - tail), text.slice(text.length - tail)].map((end) => end.toWellFormed())
+    const bytes = sizeOf(text.slice(start, units - tail)) + sizeOf(text.slice(text.length - tail, end))
+    if (bytes > room) continue
+    room -= bytes
+    start = units - tail
+    end = text.length - tail
   }
-  let units = 0
-  // Each character of most texts takes one byte.
-  if (sizeOf(text) === text.length) units = maxBytes
-  else for (let step = 2 ** 18; step >= 1; step /= 2) if (sizeOf(ends(units + step).join('')) <= maxBytes) units += step
-  const [start = '', end = ''] = ends(units)
-  const removed = text.slice(start.length, text.length - end.length)
+  const removed = text.slice(start, end)
   const [mark = '', before = '0'] = CUT_BEFORE.exec(removed) ?? []
-  return JSON.stringify(`${start}… [cut: ${removed.length - mark.length + Number(before)} characters]${end}`)
+  const missing = removed.length - mark.length + Number(before)
+  // Half of a surrogate pair becomes the replacement character.
+  return JSON.stringify(`${text.slice(0, start)}… [cut: ${missing} characters]${text.slice(end)}`.toWellFormed())
 }

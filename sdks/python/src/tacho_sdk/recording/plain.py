@@ -20,6 +20,8 @@ T = TypeVar("T")
 _COPIED_VALUES = 131_072
 # Characters of a payload that are read: eight times what the interface accepts.
 _READ_CHARS = 2_097_152
+# Characters that are masked: twice what the interface accepts. A file in base64 is recorded whole, or as its type and size.
+_MASKED_CHARS = 524_288
 # Most fields that can fit in a payload: each takes six bytes, such as `"a":1,`.
 FIELDS_MAX = 43_690
 # Longer words are cut.
@@ -49,7 +51,7 @@ def to_plain(value: object, max_levels: int) -> Plain:
     plain = copy.value(value)
     if plain is _ABSENT:
         return Plain({}, False, 2)
-    is_cut = copy.values >= _COPIED_VALUES or copy.chars > _READ_CHARS
+    is_cut = copy.values >= _COPIED_VALUES or copy.masked > _MASKED_CHARS or copy.chars > _READ_CHARS
     fields: dict[str, Json] = plain if isinstance(plain, dict) else {"value": plain}  # type: ignore[dict-item]
     return Plain(fields, is_cut, copy.bytes + 4 * copy.values)
 
@@ -128,6 +130,7 @@ class _Copy:
         self._ancestors: set[int] = set()
         self.values = 0
         self.chars = 0
+        self.masked = 0
         self.bytes = 0
 
     def value(self, source: object) -> object:
@@ -152,9 +155,16 @@ class _Copy:
 
     def _text(self, raw_text: str) -> str:
         text = raw_text if type(raw_text) is str else str.__str__(raw_text)  # The `str` of a host's object may be a subclass.
-        self.chars += len(text)
-        if self.chars > _READ_CHARS:
-            text = cut_at_words(text, max(0, _READ_CHARS - self.chars + len(text)))
+        size = len(text)
+        room = _READ_CHARS - self.chars
+        self.chars += size
+        if not text.startswith("data:"):
+            room = min(room, _MASKED_CHARS - self.masked)
+            self.masked += size
+        if size > room:
+            # A cut in the middle is made far from both parts that are kept.
+            tail = room // 3 if room > _MASKED_CHARS * 0.75 else 0
+            text = cut_at_words(text, max(0, room - tail), tail)
         self.bytes += len(text) if text.isascii() else len(text.encode("utf-8", "surrogatepass"))
         return text
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterable
 
 from .plain import Json, dump
 from .text import utf8_length
@@ -131,18 +130,29 @@ def _cut(text: str, max_bytes: int) -> str:
         return dump(f"[cut: {file[1]}, {len(file[2].rstrip('=')) * 3 // 4} bytes]")
     tail_bytes = max_bytes // 3
     end = _chars_within(text[:max_bytes], max_bytes - tail_bytes)
-    tail = _chars_within(reversed(text[end:][-max_bytes:]), tail_bytes)
-    missing = len(text) - end - tail
-    if missing <= 0:
+    tail = _chars_within(text[end:][-max_bytes:], tail_bytes, is_tail=True)
+    removed = text[end : len(text) - tail]
+    if not removed:
         return dump(text)
+    before = _CUT_BEFORE.search(removed)
+    missing = len(removed) + (int(before[1]) - len(before[0]) if before else 0)
     return dump(f"{text[:end]}… [cut: {missing} characters]{text[len(text) - tail :]}")
 
 
-def _chars_within(chars: Iterable[str], max_bytes: int) -> int:
-    size = count = 0
-    for char in chars:
-        size += utf8_length(dump(char)) - 2
-        if size > max_bytes:
-            break
-        count += 1
+# A very long text was cut before it was masked.
+_CUT_BEFORE = re.compile(r"… \[cut: ([0-9]{1,9}) characters\]")
+_STEPS = [1 << shift for shift in range(18, -1, -1)]
+
+
+def _chars_within(text: str, max_bytes: int, is_tail: bool = False) -> int:
+    """The most characters of its beginning, or of its end, that fit. Each step looks only at what it would add."""
+    count, room = 0, max_bytes
+    for step in _STEPS:
+        if count + step > len(text):
+            continue
+        added = text[len(text) - count - step : len(text) - count] if is_tail else text[count : count + step]
+        size = utf8_length(dump(added)) - 2
+        if size <= room:
+            count += step
+            room -= size
     return count

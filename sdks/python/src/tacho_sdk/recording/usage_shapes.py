@@ -188,9 +188,12 @@ _REASONING_APART = {"candidatesTokenCount", "responseTokenCount"}
 _WITH_PARTS = {"inputTokens", "outputTokens", "tokens"}
 _TOKENS_MAX = 1_000_000_000
 _ITEMS_MAX = 100
+# As the service reads them in a usage.
+_COST_NAMES = ("cost", "total_cost", "costUSD", "response_cost")
 
 _Steps = Sequence[tuple[str, str]]
 _Path = tuple[str, _Steps, "str | None"]
+_Found = tuple[str, object]
 
 
 def _path_of(name: str) -> _Path:
@@ -206,6 +209,23 @@ _PATHS = {count: [_path_of(name) for name in names] for count, names in _NAMES.i
 _MORE_PROMPT = [_path_of("toolUsePromptTokenCount")]
 
 
+# By the names of a usage's members, of which a provider sends the same few each time: the paths that can lead to a value.
+_plans: dict[tuple[str, ...], dict[str, list[_Path]]] = {}
+
+
+def _paths_in(usage: Mapping[str, object]) -> dict[str, list[_Path]]:
+    if type(usage) is not dict or len(usage) > 50 or not all(type(name) is str for name in usage):
+        return _PATHS
+    names = tuple(usage)
+    plan = _plans.get(names)
+    if plan is None:
+        has = usage.__contains__
+        plan = {count: [path for path in paths if any(map(has, path[1][0]))] for count, paths in _PATHS.items()}
+        if len(_plans) < 100 and sum(map(len, names)) < 1_000:
+            _plans[names] = plan
+    return plan
+
+
 def call_usage(usage: object) -> dict[str, int | None] | None:
     """
     The usage in the contract's terms. None: no tokens are reported. Parts of zero tokens are left out. A
@@ -215,7 +235,9 @@ def call_usage(usage: object) -> dict[str, int | None] | None:
     usage = _members_of(usage)
     if usage is None:
         return None
-    found_counts = {count: _first_of(usage, paths) for count, paths in _PATHS.items()}
+    found_counts: dict[str, _Found | None] = dict.fromkeys(_PATHS)
+    for count, paths in _paths_in(usage).items():
+        found_counts[count] = _first_of(usage, paths)
     if _name_of(found_counts["promptTokens"]).startswith("billedUnits"):
         # The cached tokens of Cohere are those of its whole prompt, of which it bills a part.
         found_counts["cachedTokens"] = found_counts["cacheWriteTokens"] = None
@@ -261,8 +283,8 @@ def call_usage(usage: object) -> dict[str, int | None] | None:
         "cachedImageTokens": min(read, count_in("imageInputTokens"), count_in("cachedImageTokens")),
     }
     known: dict[str, int | None] = {name: count for name, count in wholes.items() if count is not None}
-    is_unread = found_counts["completionTokens"] is not None or _says_none(usage, _PATHS["completionTokens"])
-    if completion_tokens is None and total is None and is_unread:
+    is_said = found_counts["completionTokens"] is not None or _says_none(usage, _PATHS["completionTokens"])
+    if completion_tokens is None and total is None and is_said:
         known["completionTokens"] = None
     return {**known, **{name: count for name, count in parts.items() if count > 0}}
 
@@ -284,10 +306,7 @@ def _says_none(usage: Mapping[str, object], paths: Sequence[_Path]) -> bool:
 
 
 def gateway_cost(*places: object) -> float | None:
-    """
-    The cost that a gateway reports: from the first of these places that has one, as a number or, like AI Gateway,
-    as text.
-    """
+    """The cost that a gateway reports, in the first of these places that has one. AI Gateway reports it as text."""
     for place in places:
         stated = _members_of(place) or {}
         for name in _COST_NAMES:
@@ -313,13 +332,6 @@ def _amount(given: object) -> float | None:
     except ValueError:
         return None
     return cost if 0 <= cost < math.inf else None
-
-
-# As the service reads them in a usage.
-_COST_NAMES = ("cost", "total_cost", "costUSD", "response_cost")
-
-
-_Found = tuple[str, object]
 
 
 def _at_least(sent: int | None, total: int | None, with_parts: Callable[[int], int]) -> int | None:
