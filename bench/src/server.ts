@@ -11,6 +11,7 @@ export type Server = Awaited<ReturnType<typeof startServer>>
 /** Every store gets the same credentials, so that a second server can start on it. */
 const { id: API_KEY_ID, text: API_KEY } = newApiKey(randomBytes)
 const OPERATOR_TOKEN = newOperatorToken(randomBytes).text
+const OPERATOR_HEADERS = { authorization: `Bearer ${OPERATOR_TOKEN}` }
 export { API_KEY_ID }
 
 /** As a server's first start creates it. */
@@ -47,7 +48,7 @@ export async function startServer(directory: string, flags: readonly string[] = 
   async function operator<Body>(target: string, body?: unknown): Promise<Body> {
     const reply = await fetch(`${url}/operator/v1${target}`, {
       method: body === undefined ? 'GET' : 'POST',
-      headers: { authorization: `Bearer ${OPERATOR_TOKEN}`, 'content-type': 'application/json' },
+      headers: { ...OPERATOR_HEADERS, 'content-type': 'application/json' },
       ...(body === undefined ? {} : { body: JSON.stringify(body) }),
     })
     if (!reply.ok) throw new Error(`${target}: ${reply.status} ${await reply.text()}`)
@@ -67,12 +68,11 @@ export async function startServer(directory: string, flags: readonly string[] = 
     return { megabytes: read('process_resident_memory_bytes') / 1e6, cpuSeconds: read('process_cpu_seconds_total') }
   }
 
-  const operatorHeaders = { authorization: `Bearer ${OPERATOR_TOKEN}` }
   return {
     ...started,
     headers: { 'x-api-key': API_KEY },
     operatorToken: OPERATOR_TOKEN,
-    operatorHeaders,
+    operatorHeaders: OPERATOR_HEADERS,
     directory,
     metrics,
     operator,

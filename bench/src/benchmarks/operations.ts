@@ -15,7 +15,7 @@ import type { Server } from '../server.ts'
 import { spreadOf, type Spread } from '../stats.ts'
 import { figure, spread, whole } from '../text.ts'
 import { watch } from '../watch.ts'
-import { addPrompt, filled, type Ids } from './sample-ids.ts'
+import { addPrompt, addTenant, filled, type Ids } from './sample-ids.ts'
 
 /** Connections that read at the same time. */
 const READERS = 50
@@ -44,7 +44,7 @@ async function measureOperations(setting: Setting, engine: Engine): Promise<Resu
   await using load = startLoad()
   await using reader = startChild<Attack, Suffered>(new URL('../load/attacks.ts', import.meta.url))
   await load.fillHistory(server, Math.min(plan.storedEvents, 200_000))
-  const other = await otherTenant(server)
+  const other = { url: server.url, headers: await addTenant(server, 'other') }
   const { versionId, ...ids } = await idsOf(server, Math.min(plan.storedEvents / 100, OCCURRENCES))
   await recordGaps(server, versionId, Math.min(plan.storedEvents / 10, GAPS))
   const operations = readAddresses(ids)
@@ -101,14 +101,6 @@ async function measureOperations(setting: Setting, engine: Engine): Promise<Resu
       ...alone.map(({ name, recording, health }) => `| \`${name}\` | ${spread(recording)} ms | ${spread(health)} ms |`),
     ],
   }
-}
-
-async function otherTenant(server: Server) {
-  const { id } = await server.operator<{ id: string }>('/workspaces', { name: 'other' })
-  const made = await server.operator<{ id: string }>(`/workspaces/${id}/environments`, { name: 'production' })
-  const key = { name: 'load', scopes: ['events:write'], requestsPerSecond: 1_000_000 }
-  const { key: text } = await server.operator<{ key: string }>(`/environments/${made.id}/keys`, key)
-  return { url: server.url, headers: { 'x-api-key': text } }
 }
 
 /** Runs with gaps, whose calls name a version of a prompt. */

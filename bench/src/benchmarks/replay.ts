@@ -20,7 +20,7 @@ export const replay: Benchmark = {
 answers them by HTTP, many at a time, takes the events of the replay, and compares both at the end. Host and agent are processes.',
     'Processor time and memory are those of the host, with reading the tape. The agent’s own work is only in the time from the file to the verdict: it decides \
 each call and records it.',
-    'The bare limit is as many requests and answers of this length, one after another by the same fetch, at a server that answers at once in the same process.',
+    'The bare limit: the same fetch sends as many requests of this length, one after another, to a server in its own process that answers at once with as long a text.',
   ],
   run: async (setting) => {
     const calls = setting.plan.size === 'quick' ? 100 : CALLS

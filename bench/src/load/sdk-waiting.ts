@@ -27,12 +27,12 @@ answer<SdkCall, WaitingAnswer>(async (call) => {
     // Waiting begins a second after the first load.
     await sleep(3_000)
   }
-  if (!('changes' in call)) return { decided: [], unchanged: 0 }
+  if (!('changes' in call)) return { decided: [] }
   const end = performance.now() + CHANGES_MS
   while (decided.length < call.changes && performance.now() < end) await sleep(2)
   const since = decided
   decided = []
-  return { decided: since, unchanged: 0 }
+  return { decided: since }
 })
 
 async function open({ url, apiKey }: OpenedSdks, index: number): Promise<void> {

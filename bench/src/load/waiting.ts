@@ -22,17 +22,14 @@ export type WaitingCall =
 export interface WaitingAnswer {
   /** Unix time in milliseconds of each decision by a new configuration, and whether it blocked the call. */
   decided: { at: number; isBlocked: boolean }[]
-  /** Replies without a change so far. */
-  unchanged: number
 }
 
 const OPENED_AT_ONCE = 100
 const CHANGES_MS = 20_000
-/** What the clients call. */
+/** The call that each client decides. */
 const FACTS = { tool: { name: 'refund', input: { amount: 5 } }, agent: { id: 'support', name: 'support' } } as const
 
 let decided: WaitingAnswer['decided'] = []
-let unchanged = 0
 
 answer<WaitingCall, WaitingAnswer>(async (call) => {
   if ('open' in call) {
@@ -40,13 +37,13 @@ answer<WaitingCall, WaitingAnswer>(async (call) => {
       const size = Math.min(OPENED_AT_ONCE, call.open - opened)
       await Promise.all(Array.from({ length: size }, async () => void waitOn(await connect(call.url), call)))
     }
-    return { decided: [], unchanged }
+    return { decided: [] }
   }
   const end = performance.now() + CHANGES_MS
   while (decided.length < call.changes && performance.now() < end) await sleep(2)
   const since = decided
   decided = []
-  return { decided: since, unchanged }
+  return { decided: since }
 })
 
 async function waitOn(connection: Connection, { url, target, headers }: Opened): Promise<void> {
@@ -54,12 +51,11 @@ async function waitOn(connection: Connection, { url, target, headers }: Opened):
   for (;;) {
     const head = requestHead('GET', `${url}${target}`, { ...headers, 'if-none-match': tag })
     const { status, body } = await connection.request([head])
-    if (status === 304) unchanged++
-    else if (status === 200) {
-      const { revision, policies } = JSON.parse(body.toString()) as { revision: string; policies: Policy[] }
-      tag = `W/"${revision}"`
-      const { action } = decide(policies, { ...FACTS, now: Date.now() })
-      decided.push({ at: performance.timeOrigin + performance.now(), isBlocked: action === 'BLOCK' })
-    } else throw new Error(`A wait was answered with ${status}: ${body.toString().slice(0, 200)}`)
+    if (status === 304) continue
+    if (status !== 200) throw new Error(`A wait was answered with ${status}: ${body.toString().slice(0, 200)}`)
+    const { revision, policies } = JSON.parse(body.toString()) as { revision: string; policies: Policy[] }
+    tag = `W/"${revision}"`
+    const { action } = decide(policies, { ...FACTS, now: Date.now() })
+    decided.push({ at: performance.timeOrigin + performance.now(), isBlocked: action === 'BLOCK' })
   }
 }

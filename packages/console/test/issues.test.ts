@@ -1,6 +1,7 @@
 /** Issues: what goes wrong, why it is one issue, what changed before, and what people do about it. */
 import assert from 'node:assert/strict'
 import { after, before, describe, test } from 'node:test'
+import { setTimeout as sleep } from 'node:timers/promises'
 import type { Issue } from '@tacho/contract/issues/issue.ts'
 import { newPerson } from '../../server/test/http/people/browser.ts'
 import { approvalCalls } from '../../server/test/setup/approval-service.ts'
@@ -254,8 +255,16 @@ describe('issues', { skip: withoutChromium }, () => {
     }
     await acts.getByText('3 chosen').waitFor()
     await assertLooks(page, 'issues chosen')
+    await page.route('**/resolve', async (route) => {
+      await sleep(200)
+      await route.continue()
+    })
+    await page.keyboard.press('e')
+    await acts.locator('[aria-busy=true]').waitFor()
     await page.keyboard.press('e')
     await done.getByText('Resolved 3 issues').waitFor()
+    await page.unroute('**/resolve')
+    assert.equal(await acts.getByRole('alert').count(), 0)
     assert.deepEqual(await statesOf(byRow.slice(0, 3)), ['RESOLVED', 'RESOLVED', 'RESOLVED'])
     await rows.nth(8).waitFor({ state: 'detached' })
     await page.keyboard.press('u')

@@ -30,7 +30,8 @@ export function IssueActs(props: Props) {
     await act(one, of)
     await onDone?.(one)
   }
-  const now = (is: 'resolve' | 'reopen') => void run({ is }).catch(() => undefined)
+  // A key pressed twice would act again on issues that have changed.
+  const now = (is: 'resolve' | 'reopen') => void (isBusy || run({ is }).catch(() => undefined))
   const close = () => {
     setOpen(null)
     onAlikeClose?.()

@@ -49,7 +49,7 @@ export function useTriage(environmentId: string) {
   })
   return {
     act: (act: Act, targets: readonly Target[]) => acting.mutateAsync({ act, targets }),
-    undo: () => done !== null && undoing.mutate(),
+    undo: () => done !== null && !acting.isPending && undoing.mutate(),
     done,
     isBusy: acting.isPending || undoing.isPending,
     error: acting.error ?? undoing.error,

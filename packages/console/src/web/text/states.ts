@@ -1,5 +1,5 @@
 /**
- * Each state that the console draws, with one colour, one sign and one word wherever it stands:
+ * Each state that the console draws, with one colour, one sign and one word everywhere:
  *   green ✓ as it should be     red ✕ went wrong, ! is wrong now, ● open     accent ● under way
  *   amber ! look at it, ‖ waits, ↩ came back     grey – over, and nothing follows
  * `State` draws them. Pure.
@@ -35,7 +35,7 @@ export const STATES = {
   AS_ASKED: [...GOOD, 'As asked'],
   NOT_AS_ASKED: [...BAD, 'Not what was asked'],
   NOT_CHECKABLE: [...CARE, 'Cannot be checked'],
-  // What became of them.
+  // What became of approvals.
   RAN: [...GOOD, 'Ran'],
   RAN_BEFORE: [...ALARM, 'Ran before the decision'],
   RAN_ANYWAY: [...ALARM, 'Ran anyway'],
@@ -47,7 +47,7 @@ export const STATES = {
   BLOCKED: [...BAD, 'Blocked'],
   NEVER_RAN: [...BAD, 'Never ran'],
   DID_NOT_REPORT: [...CARE, 'Did not report'],
-  // What a policy does.
+  // What a policy does, and a high severity.
   ALLOW: [...GOOD, 'Allow'],
   WARN: [...CARE, 'Warn'],
   REQUIRE_APPROVAL: [...WAITS, 'Ask a person'],
