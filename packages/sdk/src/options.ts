@@ -112,7 +112,7 @@ export interface Resolved {
 
 type Environment = Readonly<Record<string, string | undefined>>
 
-/** Options that are no setting of the same name. */
+/** Options that `settings` lacks, or has under another name. */
 const OTHER_OPTIONS = ['apiKey', 'release', 'compression', 'configuration', 'guard', 'onDiagnostic', 'fetch']
 
 const MASKING_FLAGS: readonly string[] = ['credentials', 'email', 'cardNumber', 'phone', 'iban']

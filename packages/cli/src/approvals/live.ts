@@ -23,7 +23,7 @@ export interface Terminal {
 }
 
 const TICK_MS = 1_000
-/** A client that stops waiting sends nothing: a list says it. */
+/** A client that stops waiting sends nothing, so the list is read again to notice it. */
 const CARDS_MS = 3_000
 const CARDS = 100
 const FRESH_MS = 5_000

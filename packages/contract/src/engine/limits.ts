@@ -78,9 +78,9 @@ export const LIMITS = {
   scoreNamesOfRun: 20,
   /** Names of scores that the environment's list has. */
   scoreNames: 100,
-  /** Sums of scores over time look at this many pairs of run and name of the window, those scored last. */
+  /** Sums of scores over time read at most this many pairs of run and name in the window, the latest scored. */
   summedScores: 100_000,
-  /** Sums of scores over time have so many groups with a name and a category, of the names with most runs. */
+  /** Sums of scores over time return at most this many groups of name and category; names with most runs come first. */
   scoreSumRows: 2_000,
   /** Different texts of one name that sums count; those after them are left out. */
   scoreCategories: 20,

@@ -51,7 +51,7 @@ export function isNode(tags: unknown, name: string | undefined): name is string 
   return tags.some((tag) => typeof tag === 'string' && tag.startsWith('graph:step:'))
 }
 
-/** An agent without a name is the node that it is. */
+/** An agent without a name has the name of its node. */
 export function agentIn({ lc_agent_name: name, langgraph_checkpoint_ns: path }: Fields): string | undefined {
   return text(name) ?? text(text(path)?.split(':')[0])
 }

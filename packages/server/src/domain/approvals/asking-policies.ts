@@ -24,7 +24,7 @@ type ReadConfiguration = (environmentId: string) => Promise<{ body: Buffer }>
 
 export type PoliciesOfOtherTools = ReturnType<typeof createPoliciesOfOtherTools>
 
-/** By the body of a configuration, which is compiled once for all who ask. */
+/** By the body of a configuration, which is compiled once for all requests. */
 const compiled = new WeakMap<Buffer, NamedTools[]>()
 
 /** Versions in force that cannot mean a tool, as `<policy id> <version>`. */

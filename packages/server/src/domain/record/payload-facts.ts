@@ -115,7 +115,7 @@ export function eventFailure(
   return failure && { errorClass: failure.errorClass, message: failure.message, place: failure.place }
 }
 
-/** For payloads that are stored but not understood. Messages name fields and rules, never a value from the payload. */
+/** Warnings for payloads that are stored but not understood. Messages name fields and rules, never a value of the payload. */
 
 type PayloadWarning = Pick<Warning, 'code' | 'message'>
 

@@ -130,7 +130,7 @@ export interface DecisionRow {
   inputs?: Readonly<Record<string, string | null>>
   /** What else the approval of one request allows. */
   grant?: NewGrant
-  /** Of the tool of all that are approved. Absent: the request's own policy is the only one that may have asked. */
+  /** Policies that cannot have asked for the tool of the approved requests. Absent: only a request's own may have. */
   otherTools?: OtherTools
 }
 

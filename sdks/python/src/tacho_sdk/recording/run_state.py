@@ -88,7 +88,7 @@ class RunState:
         return number
 
     def take_number(self, slot: str, number: int) -> None:
-        """No other call may have it while this one waits."""
+        """Reserve the number for a call while it waits."""
         self._numbers_of(slot).waiting.add(number)
 
     def free_number(self, slot: str, number: int) -> None:

@@ -37,7 +37,7 @@ function toPolicy(sql: Sql, { workspaceId, policyCreatedAt, archivedAt, ...versi
   return { id: newest.policyId, workspaceId, createdAt: policyCreatedAt, archivedAt, newest }
 }
 
-/** The text of a damaged version is never answered as what somebody wrote. */
+/** A damaged version is returned without its text. */
 function toVersion(sql: Sql, workspaceId: string, version: PolicyVersionRow): PolicyVersionRow {
   if (takeSum(sql, 'policy_versions', version, workspaceId)) return version
   return { ...version, description: null, condition: '', template: null, damaged: true }
