@@ -18,6 +18,7 @@ import { createAddressRefusals } from '../http/tenants/allowed-addresses.ts'
 import { createConfigurationClients } from '../http/policies/configuration-clients.ts'
 import { createConfigurationCache } from '../http/policies/configuration-cache.ts'
 import { createCredentialCache } from '../http/tenants/credential-cache.ts'
+import { createWaitingKeys } from '../http/tenants/waiting-keys.ts'
 import { createBodyValidator, telemetryScale } from '../http/record/body-validator.ts'
 import { createLostRequestCounts } from '../http/record/lost-requests.ts'
 import { createMetrics, type ProcessFacts } from '../http/web/metrics.ts'
@@ -93,7 +94,9 @@ export async function serveStore(config: Config, storage: Storage, options: Star
     parse: parseOperatorToken,
     load: (id) => storage.findOperatorToken(id),
   })
-  const configurations = createConfigurationCache({ storage, onError: (err) => warnAbout('wake waiting clients')(err) })
+  const onError = (err: unknown) => warnAbout('wake waiting clients')(err)
+  const waitingKeys = createWaitingKeys({ storage, now: () => storeNow(), onError })
+  const configurations = createConfigurationCache({ storage, waitingKeys, onError })
   const memory = new BodyMemory(bodyMemory(bytes, config.otlpMaxBytes), config.otlpMaxBytes)
   const replies = new ReplyMemory(bytes.replies)
   const bodyValidator = createBodyValidator({ telemetryScale: telemetryScale(config.otlpMaxBytes) })
@@ -158,6 +161,7 @@ export async function serveStore(config: Config, storage: Storage, options: Star
       signIn: createSignInLibrary({ ...signInOptions(config), storage, now: storeNow }),
       publicUrl,
       configurations,
+      waitingKeys,
       configurationClients,
       lostRequests,
       cursors: cursors(await storage.secret('cursors', randomBytes(32).toString('hex'))),
@@ -210,7 +214,7 @@ export async function serveStore(config: Config, storage: Storage, options: Star
     }),
     followControlRevision({
       storage,
-      listeners: [keys, operatorTokens, sessions, configurations],
+      listeners: [keys, operatorTokens, sessions, configurations, waitingKeys],
       onError: warnAbout('follow control revision'),
     }),
     queueRetention({

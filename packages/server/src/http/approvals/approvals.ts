@@ -24,7 +24,7 @@ import { within } from '../web/turns.ts'
 export const NO_APPROVAL = refuse('not_found', 'The approval does not exist')
 
 export function approvalsRoutes(app: FastifyInstance, deps: Deps, { feed, current, seen }: ApprovalReader): void {
-  const { storage, memory, replies, keys, configurations, now } = deps
+  const { storage, memory, replies, keys, waitingKeys, configurations, now } = deps
   const { approvalWaits: most, approvalWaitsOfWorkspace: ofWorkspace } = LIMITS
   const waits = new Shares({ most, ofWorkspace, ofCredential: ofWorkspace / 2 })
   const admit = admitWrites(storage)
@@ -83,6 +83,7 @@ export function approvalsRoutes(app: FastifyInstance, deps: Deps, { feed, curren
         id,
         find,
         own: askersRow,
+        keyId: holder.credential,
         ms: query.wait * 1_000,
         response: reply.raw,
       })
@@ -110,12 +111,21 @@ export function approvalsRoutes(app: FastifyInstance, deps: Deps, { feed, curren
     id: string
     find: () => Promise<ApprovalRow | null>
     own: (row: ApprovalRow) => ApprovalRow | null
+    keyId: string
     ms: number
     response: ServerResponse
   }
 
   /** Null if the approval did not end. */
-  async function waitWhilePending({ environmentId, id, find, own, ms, response }: Wait): Promise<ApprovalRow | null> {
+  async function waitWhilePending({
+    environmentId,
+    id,
+    find,
+    own,
+    keyId,
+    ms,
+    response,
+  }: Wait): Promise<ApprovalRow | null> {
     const until = performance.now() + ms
     let over = false
     let release: () => void = () => undefined
@@ -126,12 +136,11 @@ export function approvalsRoutes(app: FastifyInstance, deps: Deps, { feed, curren
       wake(null)
     }
     response.once('close', end)
-    const unfollow = await feed.follow(
-      environmentId,
-      { changed: ([row]) => wake(row ?? null), removed: lookAgain, ended: end },
-      id,
-    )
+    const unwatch = waitingKeys.watch(environmentId, keyId, end)
+    let unfollow: () => void = () => undefined
     try {
+      const follower = { changed: ([row]: ApprovalRow[]) => wake(row ?? null), removed: lookAgain, ended: end }
+      unfollow = await feed.follow(environmentId, follower, id)
       for (let isFirst = true; ; isFirst = false) {
         // Before the read, so no change after it is missed.
         const news = new Promise<ApprovalRow | null>((resolve) => (wake = resolve))
@@ -145,6 +154,7 @@ export function approvalsRoutes(app: FastifyInstance, deps: Deps, { feed, curren
       }
     } finally {
       response.off('close', end)
+      unwatch()
       release()
       unfollow()
     }

@@ -3,6 +3,7 @@ import type { Configuration } from '../../storage/policies/deployments.ts'
 import type { Storage } from '../../storage/storage.ts'
 import { createConfigurationWaits } from './configuration-waits.ts'
 import { shareLoads } from '../tenants/credential-cache.ts'
+import type { WaitingKeys } from '../tenants/waiting-keys.ts'
 
 export interface ServedConfiguration {
   /** Weak, because compressing proxies remove strong tags, and then 304 is never sent. */
@@ -14,6 +15,7 @@ export type ConfigurationCache = ReturnType<typeof createConfigurationCache>
 
 export interface ConfigurationCacheOptions {
   storage: Pick<Storage, 'readConfiguration'>
+  waitingKeys?: Pick<WaitingKeys, 'watch'>
   monotonicNow?: () => number
   maxBytes?: number
   onError?: (error: unknown) => void
@@ -46,6 +48,7 @@ const MAX_BYTES = 32 * 1_048_576
  */
 export function createConfigurationCache({
   storage,
+  waitingKeys = { watch: () => () => undefined },
   monotonicNow = () => performance.now(),
   maxBytes = MAX_BYTES,
   onError = () => undefined,
@@ -85,7 +88,7 @@ export function createConfigurationCache({
     return current(environmentId)?.tag ?? loads.load(environmentId).then(({ tag }) => tag)
   }
 
-  const waits = createConfigurationWaits({ tagOf, onError })
+  const waits = createConfigurationWaits({ tagOf, waitingKeys, onError })
 
   return {
     tagOf,

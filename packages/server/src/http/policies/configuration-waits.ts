@@ -2,7 +2,7 @@
  * Requests that wait for another configuration than the one they have. Each holds a connection, a timer and an entry here, and costs
  * nothing until it ends:
  *
- *   waiting --another configuration | its time is over | its client is gone | drain--> ended, once
+ *   waiting --another configuration | its key has ended | its time is over | its client is gone | drain--> ended, once
  *
  * A publication of this process wakes them at once. For one of another node, the poll of the control revision (configuration-cache.ts)
  * makes this look again at the environments that are waited for.
@@ -11,12 +11,14 @@ import type { ServerResponse } from 'node:http'
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import { LIMITS } from '@tacho/contract/engine/limits.ts'
 import { Shares } from '../../domain/tenants/shares.ts'
+import type { WaitingKeys } from '../tenants/waiting-keys.ts'
 import type { Holder } from '../../storage/engine/turns-by-workspace.ts'
 
 export type ConfigurationWaits = ReturnType<typeof createConfigurationWaits>
 
 interface WaitsOptions {
   tagOf: (environmentId: string) => string | Promise<string>
+  waitingKeys: Pick<WaitingKeys, 'watch'>
   onError: (error: unknown) => void
 }
 
@@ -33,7 +35,7 @@ export interface Wait {
 const WOKEN_AT_ONCE = 50
 const READ_AT_ONCE = 20
 
-export function createConfigurationWaits({ tagOf, onError }: WaitsOptions) {
+export function createConfigurationWaits({ tagOf, waitingKeys, onError }: WaitsOptions) {
   const { configurationWaits: most, configurationWaitsOfWorkspace: ofWorkspace } = LIMITS
   // The clients of an environment often share a key.
   const shares = new Shares({ most, ofWorkspace, ofCredential: ofWorkspace })
@@ -48,6 +50,7 @@ export function createConfigurationWaits({ tagOf, onError }: WaitsOptions) {
     const waiting = environments.get(environmentId) ?? new Map<() => void, string>()
     environments.set(environmentId, waiting)
     const timer = setTimeout(end, ms)
+    const unwatch = waitingKeys.watch(environmentId, holder.credential, end)
     response.once('close', end)
     waiting.set(end, tag)
     return true
@@ -55,6 +58,7 @@ export function createConfigurationWaits({ tagOf, onError }: WaitsOptions) {
     function end(): void {
       if (!waiting.delete(end)) return
       clearTimeout(timer)
+      unwatch()
       response.off('close', end)
       shares.add(holder, -1)
       if (waiting.size === 0 && environments.get(environmentId) === waiting) environments.delete(environmentId)

@@ -9,6 +9,7 @@ import type { ReportAddress } from '../tenants/allowed-addresses.ts'
 import type { FoundApiKey } from '../tenants/api-key.ts'
 import type { ConfigurationClientsSeen } from '../policies/configuration-clients.ts'
 import type { ConfigurationCache } from '../policies/configuration-cache.ts'
+import type { WaitingKeys } from '../tenants/waiting-keys.ts'
 import type { CredentialCache } from '../tenants/credential-cache.ts'
 import type { BodyValidator } from '../record/body-validator.ts'
 import type { LostRequestCounts } from '../record/lost-requests.ts'
@@ -29,6 +30,7 @@ export interface Deps {
   signIn: SignInLibrary
   publicUrl: () => string
   configurations: ConfigurationCache
+  waitingKeys: WaitingKeys
   configurationClients: ConfigurationClientsSeen
   lostRequests: LostRequestCounts
   cursors: Cursors

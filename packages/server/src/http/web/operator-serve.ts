@@ -100,7 +100,8 @@ export function operatorDeps(app: FastifyInstance, deps: Deps): OperatorDeps {
     async refreshCredentials() {
       const askedAt = performance.now()
       const revision = await storage.controlRevision()
-      for (const cache of [deps.keys, deps.operatorTokens, deps.sessions]) cache.observeRevision(revision, askedAt)
+      for (const cache of [deps.keys, deps.operatorTokens, deps.sessions, deps.waitingKeys])
+        cache.observeRevision(revision, askedAt)
     },
   }
 }

@@ -568,6 +568,7 @@ test('no statement reads a whole table', async () => {
     await plansOf('changeAgent', 'env', UUID, { archivedAt: 1 }, []),
     await plansOf('findApiKey', 'key'),
     await plansOf('listApiKeys', 'env', page),
+    await plansOf('listValidApiKeys', 'env', ['key'], 1),
     await plansOf('listEnvironments', 'workspace', page),
     await plansOf('listWorkspaces', page),
     await plansOf('findOperatorToken', 'token'),

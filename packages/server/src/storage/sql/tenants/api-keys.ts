@@ -15,12 +15,12 @@ import {
 } from '../../tenants/tenants.ts'
 import { findEnvironment } from './workspaces.ts'
 import { auditControl } from '../engine/revision.ts'
-import { insertRows, stored, withJson } from '../engine/rows.ts'
+import { allIn, insertRows, stored, withJson } from '../engine/rows.ts'
 import { damagedError, nameOf, rowSum, takeSum, withSum } from '../engine/row-sums.ts'
 
 export const apiKeysActs = {
   ...lookup({ findApiKey }),
-  ...read({ listApiKeys, sumLostRequests, readSpoolTrouble }),
+  ...read({ listApiKeys, listValidApiKeys, sumLostRequests, readSpoolTrouble }),
   ...write({ createApiKey, revokeApiKey, changeApiKey, rotateApiKey, addLostRequests, noteSpoolTrouble }),
 }
 
@@ -30,6 +30,9 @@ const OTHERS = `${withSum('api_keys', 'k.')}, ${selectList(
   'k.',
 )}`
 const COLUMNS = `${OTHERS}, k.revoked_at AS "revokedAt"`
+
+const NAMED_KEYS =
+  'FROM api_keys k JOIN environments e ON e.id = k.environment_id JOIN workspaces w ON w.id = e.workspace_id'
 
 const REMEDY = 'Revoke it and create another one, or restore a backup'
 const parsed = withJson<ApiKeyRow>('scopes', 'allowedAddresses')
@@ -62,10 +65,16 @@ async function listApiKeys(sql: Sql, environmentId: string, page: PageById): Pro
 async function findApiKey(sql: Sql, id: string): Promise<(ApiKeyRow & { workspaceId: string }) | null> {
   const text = `SELECT ${OTHERS}, COALESCE(k.revoked_at, e.archived_at, w.archived_at) AS "revokedAt",
       e.workspace_id AS "workspaceId"
-    FROM api_keys k JOIN environments e ON e.id = k.environment_id JOIN workspaces w ON w.id = e.workspace_id
-    WHERE k.id = :id`
+    ${NAMED_KEYS} WHERE k.id = :id`
   const row = await sql.get<{ workspaceId: string }>(text, { id })
   return row && { ...assertIntact(toRow(sql, row)), workspaceId: row.workspaceId }
+}
+
+/** Those of the keys that are valid, as `findApiKey` says it. */
+async function listValidApiKeys(sql: Sql, environmentId: string, ids: string[], now: number): Promise<string[]> {
+  const text = `SELECT k.id ${NAMED_KEYS} WHERE k.environment_id = :env AND k.id IN (:ids)
+    AND COALESCE(k.revoked_at, e.archived_at, w.archived_at) IS NULL AND (k.expires_at IS NULL OR k.expires_at > :now)`
+  return (await allIn<{ id: string }>(sql, text, { env: environmentId, ids, now })).map(({ id }) => id)
 }
 
 async function revokeApiKey(sql: Sql, environmentId: string, id: string, now: number, audit: AuditEntry[]) {
@@ -167,9 +176,6 @@ async function noteSpoolTrouble(sql: Sql, spools: SpoolTroubleRow[]): Promise<vo
     await sql.run(text, { trouble, at, env, keyId })
   }
 }
-
-const NAMED_KEYS =
-  'FROM api_keys k JOIN environments e ON e.id = k.environment_id JOIN workspaces w ON w.id = e.workspace_id'
 
 /** Keys are few, and only the doctor asks. */
 async function readSpoolTrouble(sql: Sql, since: number): Promise<SpoolTroubleSum> {

@@ -193,6 +193,19 @@ export function controlSuite(open: OpenStorage) {
       assert.equal(await storage().revokeApiKey(one.id, newId(), NOON, []), null)
     })
 
+    test('of several keys, those that are valid are listed within their environment', async () => {
+      const [one, two] = [await newEnvironment(), await newEnvironment()]
+      const keys = [apiKey(one.id), apiKey(one.id, { expiresAt: NOON + 2 }), apiKey(one.id), apiKey(two.id)]
+      for (const key of keys) await storage().createApiKey(key, [])
+      const ids = [...keys.map(({ id }) => id), newId()]
+      const valid = async (at: number) => (await storage().listValidApiKeys(one.id, ids, at)).toSorted()
+      assert.deepEqual(await valid(NOON), ids.slice(0, 3).toSorted())
+      await storage().revokeApiKey(one.id, ids[0] ?? '', NOON, [])
+      assert.deepEqual(await valid(NOON + 1), ids.slice(1, 3).toSorted())
+      assert.deepEqual(await valid(NOON + 2), ids.slice(2, 3))
+      assert.deepEqual(await storage().listValidApiKeys(one.id, [], NOON), [])
+    })
+
     test('a last use never moves back, and an unknown id is ignored', async () => {
       const { id } = await newEnvironment()
       const [key, token] = [apiKey(id), operatorToken()]
