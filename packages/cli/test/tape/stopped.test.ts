@@ -13,15 +13,21 @@ import {
   startScriptedModel,
   type ScriptedModel,
 } from '../../../guards/test/wire/scripted-model.ts'
+import { Tacho } from '@tacho/sdk'
+import { fakeTacho } from '@tacho/sdk/testing'
 import { interpreter, PYTHON_SDK, withoutPython } from '../../../sdk-conformance/test/python.ts'
+import { ReplayHost } from '../../src/record/tape/host.ts'
+import { recordedSteps, type Decided } from '../../src/record/tape/recorded-steps.ts'
 import type { Tape } from '../../src/record/tape/tape.ts'
 import { API_KEY, ended, OPERATOR_TOKEN, startServer, startTacho, type TestServer } from '../tacho.ts'
+import { madeTape, readBack } from './made-tape.ts'
 
 const here = (name: string) => fileURLToPath(new URL(name, import.meta.url))
 const AGENTS = [
   [process.execPath, here('refund-agent.ts')],
   ...(withoutPython ? [] : [[interpreter, here('refund_agent.py')]]),
 ]
+const STRICT = { mode: 'strict', ignored: [] } as const
 const PROMPT = 'Refund order 1.'
 const manifest = (labels: string) => `
 workspace: default
@@ -146,5 +152,47 @@ test('a run that was stopped in its middle becomes a tape, and its replay is sto
     beforeRefund = async () => undefined
     await server.text('resume', 'agent', 'Refunds')
     for (const one of AGENTS) assert.match(await replayed(`stopped-${at}`, one), /^Same: \d+ steps, COMPLETED\.\n$/)
+  }
+})
+
+test('a call that was approved, and blocked by a stop that came meanwhile, is asked for again before it is blocked', async () => {
+  const policy = (policyId: string, condition: string, action: string) =>
+    ({ policyId, name: policyId, version: '1', condition, severity: 'HIGH', action }) as const
+  const held = policy('held', 'tool.name == "refund"', 'REQUIRE_APPROVAL')
+  const stop = policy('stop:1', 'run.toolCalls >= 2', 'BLOCK')
+  const agent = async (tacho: Tacho, ran: number[]) => {
+    const refund = tacho.guard(({ order }: { order: number }) => void ran.push(order), { name: 'refund' })
+    const look = tacho.guard((_: object) => 'seen', { name: 'look' })
+    await tacho.run(async () => {
+      await look({})
+      await refund({ order: 1 })
+      for (const order of [2, 3]) await refund({ order }).catch(() => undefined)
+    })
+  }
+  const approved: string[] = []
+  const approvals = ({ id }: { id: string }) => {
+    approved.push(id)
+    if (approved.length === 2) fake.setPolicies([held, stop])
+    return 'approve' as const
+  }
+  const fake = fakeTacho({ agentName: 'A', deployedPolicies: [held], approvals })
+  const recordedCalls: number[] = []
+  await agent(fake.tacho, recordedCalls)
+  assert.deepEqual([recordedCalls, approved.length], [[1], 2])
+  const decided: Decided = new Map(approved.map((id) => [id, { status: 'APPROVED', decisionReason: null }]))
+  const { steps, obstacles } = recordedSteps(await fake.events(), decided)
+  await fake.close()
+  assert.deepEqual(obstacles, [])
+  const host = new ReplayHost(readBack(madeTape(steps, { agent: 'A', policies: [held, stop] })), STRICT)
+  process.env['TACHO_REPLAY'] = await host.start()
+  const ran: number[] = []
+  try {
+    const tacho = new Tacho({ apiKey: 'replay', agentName: 'A' })
+    await agent(tacho, ran)
+    await tacho.shutdown()
+    assert.deepEqual([host.result().departure?.sentence, ran], [undefined, []])
+  } finally {
+    delete process.env['TACHO_REPLAY']
+    await host.close()
   }
 })

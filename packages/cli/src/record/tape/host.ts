@@ -9,6 +9,7 @@ import { Readable } from 'node:stream'
 import { pipeline } from 'node:stream/promises'
 import { setTimeout } from 'node:timers/promises'
 import { gunzipSync } from 'node:zlib'
+import { STOP_POLICY } from '@tacho/contract/engine/words.ts'
 import type { ToolLabel } from '@tacho/contract/policies/tool-labels.ts'
 import { isObject } from '@tacho/contract/record/payload-reader.ts'
 import { completePath } from '@tacho/guards/wire/clients.ts'
@@ -85,6 +86,9 @@ export class ReplayHost {
   readonly #reasons = new Map<string, string>()
   /** By tool: approvals of an input with another hash, whose calls the tape has not answered yet. */
   readonly #approvedOthers = new Map<string, number>()
+  /** By id of the policy: how many approvals were decided before the stop first blocked a call. */
+  readonly #stops: ReadonlyMap<string, number>
+  #decidedCount = 0
   /** Guarded calls that were asked for. */
   #askedCount = 0
   readonly #texts = new SharedTexts()
@@ -101,7 +105,8 @@ export class ReplayHost {
     this.departed = new Promise((resolve) => (this.#depart = resolve))
     const approvals = tape.steps.filter((step) => step.kind === 'approval')
     this.#service = new FakeService((request) => this.#decide(approvals, request))
-    this.#service.setPolicies(options.policies ?? (tape.head.policies as LocalPolicy[]))
+    this.#stops = stopsOf(tape)
+    this.#servePolicies()
     this.#service.prompts = Object.fromEntries(tape.head.prompts.map(({ name, content }) => [name, content]))
   }
 
@@ -274,6 +279,13 @@ export class ReplayHost {
     return JSON.stringify({ ...configuration, prompts, toolLabels })
   }
 
+  /** A stop may have come while a person decided. Clients ask for the policies again before an approved call runs. */
+  #servePolicies(): void {
+    const ofTape = this.#tape.head.policies as LocalPolicy[]
+    const inForce = ofTape.filter(({ policyId }) => (this.#stops.get(policyId) ?? 0) <= this.#decidedCount)
+    this.#service.setPolicies(this.#options.policies ?? inForce)
+  }
+
   /** The tape's answer to an equal request; each answer is used once. Without one, no approver exists in a replay. */
   #decide(left: ApprovalStep[], { id, toolName, inputHash }: RequestedApproval): ApprovalAnswer {
     const sameTool = left.filter(({ tool }) => tool === toolName)
@@ -284,6 +296,8 @@ export class ReplayHost {
     if (!equal && step.status === 'APPROVED')
       this.#approvedOthers.set(toolName, (this.#approvedOthers.get(toolName) ?? 0) + 1)
     left.splice(left.indexOf(step), 1)
+    this.#decidedCount++
+    this.#servePolicies()
     if (step.reason !== undefined) this.#reasons.set(id, step.reason)
     return step.status === 'APPROVED' ? 'approve' : step.status === 'REJECTED' ? 'reject' : 'expire'
   }
@@ -310,6 +324,17 @@ export class ReplayHost {
     if (reply.body) await pipeline(Readable.fromWeb(reply.body), response)
     else response.end()
   }
+}
+
+function stopsOf({ steps }: Tape): Map<string, number> {
+  const stops = new Map<string, number>()
+  let approvals = 0
+  for (const step of steps) {
+    if (step.kind === 'approval') approvals++
+    const policies = step.kind === 'decision' ? step.policies : []
+    for (const id of policies) if (id.startsWith(STOP_POLICY) && !stops.has(id)) stops.set(id, approvals)
+  }
+  return stops
 }
 
 const NOT_FORWARDED = new Set([
