@@ -3,9 +3,11 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { Tacho } from '@tacho/sdk'
 import { fakeTacho } from '@tacho/sdk/testing'
+import { factsOf, openPricing } from '../../src/record/experiment/run-facts.ts'
 import { Cursor } from '../../src/record/tape/cursor.ts'
 import { ReplayHost } from '../../src/record/tape/host.ts'
 import { recordedSteps } from '../../src/record/tape/recorded-steps.ts'
+import type { TapeStep } from '../../src/record/tape/tape.ts'
 import { madeTape, readBack } from './made-tape.ts'
 
 const WARN = {
@@ -62,6 +64,34 @@ test('a call is answered whole: what it did inside is not asked again, and what 
     if (twist === '') assert.equal(departure?.sentence, undefined)
     else assert.match(String(departure?.sentence), /the tape has look \{"n":1\}, the agent asks look \{"n":7\}/)
   }
+})
+
+test('an experiment counts, before and after, only what a replay can do: nothing inside of a guarded call', async () => {
+  const pricing = await openPricing()
+  const step = (number: number, within?: number) => ({
+    step: number,
+    from: number,
+    to: number,
+    ...(within && { within }),
+  })
+  const model = {
+    kind: 'model',
+    model: 'm',
+    usage: { promptTokens: 10, completionTokens: 5 },
+    cost: 0.25,
+    latency: 7,
+  } as const
+  const tool = { kind: 'tool', tool: 'helper', input: {}, outcome: 'returned', output: 1 } as const
+  const outer: TapeStep[] = [
+    { ...step(1), ...model },
+    { ...step(2), ...tool },
+  ]
+  const whole: TapeStep[] = [...outer, { ...step(3, 2), ...model }, { ...step(4, 2), ...tool }]
+  const facts = (steps: TapeStep[]) => factsOf({ steps, outcome: 'COMPLETED', scores: {} }, pricing)
+  const before = await facts(whole)
+  assert.deepEqual(before, await facts(outer))
+  assert.partialDeepStrictEqual(before, { steps: 2, tokens: 15, cost: 0.25, modelMs: 7 })
+  await pricing.close()
 })
 
 test('a tape of a stranger, whose steps are inside of each other, ends no cursor', () => {

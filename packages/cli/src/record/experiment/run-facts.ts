@@ -73,12 +73,14 @@ export async function factsOf(
   { steps, outcome, scores }: { steps: readonly TapeStep[]; outcome: string; scores: Record<string, number> },
   pricing: Pricing,
 ): Promise<RunFacts> {
-  const models = steps.filter((step): step is ModelStep => step.kind === 'model')
+  // A tape answers a guarded call whole, so that what it does inside itself is in no replay.
+  const outer = steps.filter(({ within }) => within === undefined)
+  const models = outer.filter((step): step is ModelStep => step.kind === 'model')
   const calls = models.map(({ model, usage, cost, error }): Json => ({ model, usage, cost, error }))
   const { cost, unknown } = await pricing.costOf(calls)
   return {
     outcome,
-    steps: steps.filter(({ kind }) => kind === 'model' || kind === 'tool').length,
+    steps: outer.filter(({ kind }) => kind === 'model' || kind === 'tool').length,
     tokens: pricing.tokensOf(calls),
     cost: unknown.length > 0 ? null : Math.round(cost * NANOS) / NANOS,
     modelMs: Math.round(sum(models.map(({ latency = 0 }) => latency))),
