@@ -177,6 +177,16 @@ test('a file of a stranger is checked member by member, and a changed one is ref
   refused([head, first.replace('"step":1', '"step":"1"')], /step has a wrong value/)
   refused([head, first.replace('"one"', '['.repeat(300) + ']'.repeat(300))], /nested too deeply/)
   refused([head, `{"x":"${'x'.repeat(5_000_000)}"}`], /line 2 of more than 4 MiB/)
+  const timed = { step: 1, kind: 'model', from: 0, to: 0 }
+  for (const status of [99_999, 0, 101, 199, 600, -1, 200.5, '200', null]) {
+    const wire = { protocol: 'chat', status, isStream: false, body: '{}' }
+    refused(
+      [head, JSON.stringify({ ...timed, wire })],
+      /^line 2: wire\.status must be a status of an HTTP answer, from 200 to 599$/,
+    )
+  }
+  refused([head, JSON.stringify({ ...timed, wire: { status: 200 } })], /wire\.protocol is missing/)
+  refused([head, JSON.stringify({ ...timed, wire: 'x' })], /wire has a wrong value/)
 })
 
 test('30,000 events are read and replayed within five seconds', () => {

@@ -1,6 +1,15 @@
 /** The steps of a run, from its events, and what keeps them from being replayed. */
 import { isObject, type Json } from '@tacho/contract/record/payload-reader.ts'
-import type { ApprovalStep, EndStep, ModelStep, Obstacle, TapeHead, TapeStep, ToolStep } from './tape.ts'
+import {
+  isHttpStatus,
+  type ApprovalStep,
+  type EndStep,
+  type ModelStep,
+  type Obstacle,
+  type TapeHead,
+  type TapeStep,
+  type ToolStep,
+} from './tape.ts'
 
 /** As the service returns it, or as a client sent it. */
 export interface RunEvent {
@@ -100,7 +109,7 @@ function modelStep(payload: Json): Omit<ModelStep, 'step' | 'from' | 'to'> {
 /** The answer as `tacho record` received it, unless it was too long to be stored. */
 function wireOf(wire: unknown): Pick<ModelStep, 'wire'> {
   const { protocol, status, isStream, body, isWhole } = isObject(wire) ? wire : {}
-  if (isWhole !== true || typeof status !== 'number' || typeof body !== 'string') return {}
+  if (isWhole !== true || !isHttpStatus(status) || typeof body !== 'string') return {}
   return { wire: { protocol: String(protocol), status, isStream: isStream === true, body } }
 }
 

@@ -216,7 +216,8 @@ function depthOf(line: Buffer): number {
   return deepest
 }
 
-type Check = (value: unknown) => boolean
+/** A text: what follows the name of the member in the message. */
+type Check = (value: unknown) => boolean | string
 /** In the order in which they are written. `?` at the end: optional. */
 type Members = Readonly<Record<string, Check>>
 
@@ -230,6 +231,7 @@ const listOf =
   (members: Members): Check =>
   (value) =>
     Array.isArray(value) && value.every((item: unknown) => isObject(item) && faultIn(item, members) === undefined)
+const isStatus: Check = (value) => isHttpStatus(value) || ' must be a status of an HTTP answer, from 200 to 599'
 
 const OBSTACLE: Members = { step: isCount, why: isText }
 const PROMPT: Members = {
@@ -268,7 +270,7 @@ const HEAD: Members = {
 
 const WIRE: Members = {
   protocol: isText,
-  status: isCount,
+  status: isStatus,
   isStream: (value) => typeof value === 'boolean',
   body: isText,
 }
@@ -286,7 +288,10 @@ const MEMBERS: Readonly<Record<TapeStep['kind'], Members>> = {
     'latency?': isNumber,
     'streamed?': isTrue,
     'error?': isAny,
-    'wire?': (value) => isObject(value) && faultIn(value, WIRE) === undefined,
+    'wire?': (value) => {
+      const fault = isObject(value) && faultIn(value, WIRE)
+      return fault === undefined || (fault && `.${fault}`)
+    },
   },
   tool: {
     ...TIMED,
@@ -327,13 +332,21 @@ function stepOf(line: Json, number: number): TapeStep {
   return line as unknown as TapeStep
 }
 
+/** Of a whole answer. */
+export function isHttpStatus(value: unknown): value is number {
+  return Number.isInteger(value) && (value as number) >= 200 && (value as number) < 600
+}
+
 /** Names the member, never its value. */
 function faultIn(line: Json, members: Members): string | undefined {
   for (const [given, check] of Object.entries(members)) {
     const name = given.replace('?', '')
     if (!Object.hasOwn(line, name)) {
       if (name === given) return `${name} is missing`
-    } else if (!check(line[name])) return `${name} has a wrong value`
+      continue
+    }
+    const result = check(line[name])
+    if (result !== true) return `${name}${result || ' has a wrong value'}`
   }
   const other = Object.keys(line).find((name) => !Object.hasOwn(members, name) && !Object.hasOwn(members, `${name}?`))
   return other === undefined ? undefined : `has an unknown member ${JSON.stringify(other.slice(0, 40))}`
