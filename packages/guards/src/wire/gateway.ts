@@ -7,6 +7,7 @@
  *      \--Tacho is away--> accepted, as far as it looks like a key: recording fails open. A guard decides by the last known
  *                          policies, and refuses every call without them
  */
+import { isUtf8 } from 'node:buffer'
 import type { IncomingHttpHeaders } from 'node:http'
 import type { Tacho } from '@tacho/sdk'
 import { completePath, redirected } from './clients.ts'
@@ -63,7 +64,7 @@ const RECORDERS_MAX = 1_000
 const IDLE_MS = 300_000
 const LOOK_MS = 15_000
 const KEY = /^tacho_[\w-]{16,200}$/
-const NAME = /^[\x20-\x7e]{1,200}$/
+const NAME_CHARS = 200
 
 export async function startGateway(options: GatewayOptions): Promise<Gateway> {
   const { routes, unreadable } = redirected('', options.variables)
@@ -71,11 +72,12 @@ export async function startGateway(options: GatewayOptions): Promise<Gateway> {
   const tenants = new Map<string, Tenant>()
   const checked = new Map<string, Checked>()
   const checks = new Map<string, Promise<Checked>>()
+  const warnedOf = new Set<string>()
   /** When Tacho answered last. */
   let heardAt = -Infinity
 
   async function enter(first: string, headers: IncomingHttpHeaders): Promise<Door | number> {
-    const key = first === '-' ? (textOf(headers['x-tacho-key']) ?? '') : first
+    const key = first === '-' ? String(headers['x-tacho-key']) : first
     if (!KEY.test(key)) return 401
     const known = checked.get(key)
     if (!known && checks.size >= CHECKS_MAX && !checks.has(key)) return 503
@@ -108,6 +110,23 @@ export async function startGateway(options: GatewayOptions): Promise<Gateway> {
     })
   }
 
+  /** A client that sends other characters than ASCII sends them as UTF-8; Node reads each byte as a character. */
+  function nameIn(headers: IncomingHttpHeaders, header: string): string | undefined {
+    const bytes = Buffer.from(String(headers[header.toLowerCase()] ?? ''), 'latin1')
+    const name = isUtf8(bytes) ? bytes.toString() : undefined
+    if (name === '') return undefined
+    if (name !== undefined && name.length <= NAME_CHARS && !/\p{Cc}/u.test(name)) return name
+    if (!warnedOf.has(header)) {
+      const fault =
+        name === undefined ? 'UTF-8' : `a text of at most ${NAME_CHARS} characters without control characters`
+      options.warn(
+        `A request had a header ${header} that is not ${fault}. It was ignored, like all others of this kind.`,
+      )
+    }
+    warnedOf.add(header)
+    return undefined
+  }
+
   function open(apiKey: string, isKnown: boolean): Tenant | undefined {
     const sameTenants = [...tenants.values()].filter((one) => one.isKnown === isKnown)
     if (sameTenants.length >= (isKnown ? KEYS_MAX : UNKNOWN_MAX)) return undefined
@@ -119,8 +138,8 @@ export async function startGateway(options: GatewayOptions): Promise<Gateway> {
   }
 
   function recorderOf({ tacho, recorders }: Tenant, headers: IncomingHttpHeaders): WireRecorder {
-    const agentName = textOf(headers['x-tacho-agent']) ?? 'gateway'
-    const sessionId = textOf(headers['x-tacho-session'])
+    const agentName = nameIn(headers, 'X-Tacho-Agent') ?? 'gateway'
+    const sessionId = nameIn(headers, 'X-Tacho-Session')
     const name = JSON.stringify([agentName, sessionId])
     const recorder =
       recorders.get(name) ??
@@ -177,8 +196,4 @@ async function checkKey({ url, guard }: GatewayOptions, key: string): Promise<Ch
   } catch {
     return result('accepted', REFUSED_MS, false)
   }
-}
-
-function textOf(header: string | string[] | undefined): string | undefined {
-  return typeof header === 'string' && NAME.test(header) ? header : undefined
 }

@@ -45,13 +45,14 @@ async function start(args: readonly string[] = [], variables: Record<string, str
   // The program that the shell starts has its process id.
   const child = spawn(PROGRAM, ['gateway', '--port', String(port), ...args], {
     env,
-    stdio: ['ignore', 'pipe', 'inherit'],
+    stdio: 'pipe',
   })
   started.push(child)
-  let output = ''
+  let [output, errors] = ['', '']
+  child.stderr.on('data', (piece: Buffer) => (errors += piece.toString()))
   child.stdout.on('data', (piece: Buffer) => (output += piece.toString()))
   await eventually(async () => output.includes('Listening on'), 'the gateway')
-  return { child, origin: `http://127.0.0.1:${port}` }
+  return { child, origin: `http://127.0.0.1:${port}`, errors: () => errors }
 }
 
 const clientOf = (origin: string, agent: string, key = API_KEY) =>
@@ -79,6 +80,18 @@ test('each conversation is a run of the key; a wrong key is refused, and no key 
   const runs = await runsOf('alice')
   assert.equal(runs.length, 2)
   assert.deepEqual(new Set(runs.map(({ status }) => status)), new Set(['COMPLETED']))
+})
+
+test('a name in another script is the agent of the run; one that cannot be read is ignored, and said so once', async () => {
+  const { origin, child, errors } = await start()
+  const asBytes = (text: string) => Buffer.from(text).toString('latin1')
+  await ask(clientOf(origin, asBytes('Zoë 東京')), 'one')
+  for (const unreadable of ['Zo\u00eb', '\u00ff\u00fe']) await ask(clientOf(origin, unreadable), `two ${unreadable}`)
+  child.kill('SIGTERM')
+  await once(child, 'close')
+  assert.equal((await runsOf('Zoë 東京')).length, 1)
+  assert.equal((await runsOf('gateway')).length, 2)
+  assert.equal(errors().match(/a header X-Tacho-Agent that is not UTF-8/g)?.length, 1, errors())
 })
 
 test('a killed gateway has lost no answer that a client has: the next one delivers it', async () => {
