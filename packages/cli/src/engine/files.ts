@@ -2,6 +2,7 @@
 import { link, open, rm } from 'node:fs/promises'
 import path from 'node:path'
 import { existsSync, writeFileSync } from 'node:fs'
+import { printableJson } from '@tacho/contract/engine/shown-text.ts'
 import { failed, Stop } from './stop.ts'
 import { unreachable } from './operator-client.ts'
 
@@ -155,10 +156,9 @@ const ENTITIES = new Map([
   ['\n', '&#10;'],
 ])
 
-/** XML has no other control characters, and no halves of pairs. */
+/** XML has no other control characters, and no halves of pairs. Marks of direction become visible, as in the console. */
 function escaped(text: string): string {
-  return text
-    .toWellFormed()
-    .replace(/[^\P{Cc}\n]|[\ufffe\uffff]/gu, ' ')
+  return printableJson(text)
+    .replace(/[\r\t]/g, ' ')
     .replace(/[&<>"\n]/g, (one) => ENTITIES.get(one) ?? one)
 }

@@ -14,6 +14,8 @@ import {
 import { tmpdir } from 'node:os'
 import path from 'node:path'
 import { after, beforeEach, test } from 'node:test'
+import { writeJunit } from '../../src/engine/files.ts'
+import { reportPage } from '../../src/record/experiment/report.ts'
 import { ExperimentFolder, type Experiment } from '../../src/record/experiment/experiment-folder.ts'
 import { datasetFile, readDataset } from '../../src/record/tape/dataset-file.ts'
 import { tapeIn } from '../../src/record/tape-files.ts'
@@ -53,6 +55,30 @@ test('odd files of an experiment are said to be none', () => {
     writeFileSync(inPlace('experiment.json'), JSON.stringify({ ...EXPERIMENT, ...members }))
     assert.throws(() => new ExperimentFolder(place).read(), /is no experiment/)
   }
+})
+
+test('the page of an experiment and the results of tests show marks of direction, and hide or move no text', () => {
+  const facts = { outcome: 'FAILED', steps: 1, tokens: 1, cost: 1, modelMs: 1, scores: {} }
+  const sentence = 'step 1: the tape has look "\u202egnp.exe"\n  now \u2066<b>\u200b\u0007'
+  const result = { run: 'run-\u202e1', before: facts, after: facts, way: { step: 1, sentence }, measure: null }
+  const more = { verdict: 'another way', seconds: 1, exitCode: 0, isTimedOut: false, recorded: null } as const
+  const settings = {
+    runs: 'tool="\u202ex"',
+    environment: 'e',
+    command: ['node', '\u202e'],
+    prompts: [],
+    policies: null,
+  }
+  const experiment = { ...EXPERIMENT, name: 'a\u202eb', begunAt: '', settings, hasMore: false } as unknown as Experiment
+  const leftOut = [{ run: '\u202er', why: '\u202ew' }]
+  const page = reportPage({ ...experiment, leftOut }, new Map([['a', { ...result, ...more }]]))
+  assert.doesNotMatch(page, /[\u202a-\u202e\u2066-\u2069\u200b]|(?!\n)\p{Cc}/u)
+  assert.match(page, /look &quot;\\u202egnp\.exe&quot;\n {2}now \\u2066&lt;b&gt;\\u200b\\u0007/)
+  const junit = inPlace('results.xml')
+  writeJunit(junit, 'tests', 'tapes', [{ name: 'a\u202e', failure: sentence }])
+  const xml = readFileSync(junit, 'utf8')
+  assert.doesNotMatch(xml, /[\u202a-\u202e\u2066-\u2069\u200b]|(?!\n)\p{Cc}/u)
+  assert.match(xml, /name="a\\u202e"><failure message="step 1: [^"]*&#10; {2}now \\u2066&lt;b/)
 })
 
 test('an experiment writes through no link', () => {

@@ -1,5 +1,6 @@
 /** The results of an experiment as a table, and as a page without scripts that loads nothing. */
 import { duration } from '@tacho/contract/engine/format.ts'
+import { printableJson } from '@tacho/contract/engine/shown-text.ts'
 import { counted, spokenMoney, spokenNumber, type Column } from '../../engine/output.ts'
 import type { Experiment, RunResult } from './experiment-folder.ts'
 import { VERDICTS, type RunFacts } from './run-facts.ts'
@@ -57,7 +58,8 @@ const ENTITIES = new Map([
   ['"', '&quot;'],
   ["'", '&#39;'],
 ])
-const escaped = (text: string): string => text.replace(/[&<>"']/g, (one) => ENTITIES.get(one) ?? one)
+/** Line breaks stay. Marks of direction and what would not show become visible: they could show another order than is stored. */
+const escaped = (text: string): string => printableJson(text).replace(/[&<>"']/g, (one) => ENTITIES.get(one) ?? one)
 
 const STYLE = `body{font:15px/1.5 system-ui,sans-serif;margin:2rem auto;max-width:75rem;padding:0 1rem;color:#1c1c1c;background:#fff}
 h1{font-size:1.4rem}h2{font-size:1.1rem;margin-top:2rem}table{border-collapse:collapse;width:100%;font-size:13px}
