@@ -46,6 +46,7 @@ const GRANT_WORDS: Record<ApprovalGrant['state'], string> = {
   expired: 'Expired',
   revoked: 'Revoked',
   policy_changed: 'Its policy changed',
+  run_ended: 'Its run ended',
 }
 
 function Grant({ environmentId, grant, mayRevoke }: Omit<Props, 'list'> & { grant: ApprovalGrant }) {

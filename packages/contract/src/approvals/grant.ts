@@ -57,7 +57,7 @@ export const ApprovalGrant = Type.Object(
     }),
     reason: nullableText('The reason of the decision; approvals by this grant have it too'),
     grantedBy: Type.Object({ kind: Type.Enum(['operator', 'token']), id: Type.String(), name: Type.String() }),
-    state: Type.Enum(['in_use', 'used_up', 'expired', 'revoked', 'policy_changed'], {
+    state: Type.Enum(['in_use', 'used_up', 'expired', 'revoked', 'policy_changed', 'run_ended'], {
       description: 'Only one in use approves anything',
     }),
     uses: Type.Integer({ minimum: 0 }),
@@ -65,7 +65,7 @@ export const ApprovalGrant = Type.Object(
     createdAt: time('When it was given'),
     expiresAt: time('When it ends at the latest'),
     lastUsedAt: nullableTime('When it last approved a call'),
-    endedAt: nullableTime('When it was revoked, or a policy of it changed'),
+    endedAt: nullableTime('When it was revoked, a policy of it changed, or its run ended'),
     endedBy: nullableText('Who revoked it'),
   },
   { $id: 'ApprovalGrant', description: 'A standing approval. Each use is an approval of its own, with its `grantId`' },

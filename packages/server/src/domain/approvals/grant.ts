@@ -96,17 +96,21 @@ export function toGrant(row: GrantRow, now: number): ApprovalGrant {
   return {
     ...pick(row, 'id', 'approvalId', 'scope', 'toolName', 'runId', 'agentId', 'inputHash', 'condition', 'reason'),
     ...pick(row, 'uses', 'mostUses', 'endedBy'),
-    ...isoOf(row, 'createdAt', 'expiresAt', 'lastUsedAt', 'endedAt'),
+    ...isoOf({ ...row, endedAt: row.endedAt ?? row.runEndedAt }, 'createdAt', 'expiresAt', 'lastUsedAt', 'endedAt'),
     policies,
     grantedBy: { kind, id, name },
     state: stateOf(row, now),
   }
 }
 
-function stateOf({ endedAt, endedBy, uses, mostUses, expiresAt }: GrantRow, now: number): ApprovalGrant['state'] {
+function stateOf(
+  { endedAt, runEndedAt, endedBy, uses, mostUses, expiresAt }: GrantRow,
+  now: number,
+): ApprovalGrant['state'] {
   if (endedAt !== null) return endedBy === null ? 'policy_changed' : 'revoked'
   if (uses >= mostUses) return 'used_up'
-  return expiresAt <= now ? 'expired' : 'in_use'
+  if (expiresAt <= Math.min(now, runEndedAt ?? now)) return 'expired'
+  return runEndedAt === null ? 'in_use' : 'run_ended'
 }
 
 type Acts = Pick<

@@ -25,6 +25,8 @@ export interface GrantRow {
   granterId: string
   granterName: string
   endedAt: number | null
+  /** When its run ended; null: it goes on, or the grant is of no run. */
+  runEndedAt: number | null
   /** Who revoked it; null: a policy changed. */
   endedBy: string | null
 }

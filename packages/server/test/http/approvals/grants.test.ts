@@ -234,6 +234,24 @@ onBoth('another version, a removal and a rollback of the policy: it ends, and st
   assert.equal((await grantOf(house, first.id)).state, 'policy_changed')
 })
 
+onBoth('the end of the run ends it', async (house) => {
+  const { policyId, toolName } = await newPolicy(house)
+  const fields = { policyId, toolName, runId: runOf(), inputHash: hashOf(toolName, {}) }
+  const outcome = async (runId: string) => {
+    const closed = { eventType: 'SESSION_OUTCOME', payload: { status: 'COMPLETED' } }
+    const sent = await house.service.record([event({ runId, clientId: CLIENT, ...closed })])
+    assert.equal(sent.body.success, true, sent.text)
+  }
+  const first = await ask(house, fields)
+  await approve(house, first.id, { scope: 'tool' })
+  await outcome(runOf())
+  assert.equal((await ask(house, fields)).status, 'APPROVED')
+  await outcome(fields.runId)
+  assert.equal((await ask(house, fields)).status, 'PENDING')
+  const { state, endedAt, uses } = await grantOf(house, first.id)
+  assert.deepEqual([state, endedAt !== null, uses], ['run_ended', true, 1])
+})
+
 onBoth('another policy that asks for the same call is not answered by it', async (house) => {
   const { policyId, toolName } = await newPolicy(house)
   const call = { policyId, toolName, runId: runOf(), agentId: 'a', inputHash: hashOf(toolName, { n: 1 }) }

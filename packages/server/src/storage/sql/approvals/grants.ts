@@ -1,6 +1,7 @@
 /**
  *   in use --uses = most_uses--> used up
  *     |  `---expires_at--------> expired
+ *     |  `---its run ends------> ended, with the run
  *     +--revoked, or a policy of it changes in its environment--> ended, with ended_at
  *
  * Only a grant in use approves. A use counts and approves in one transaction, which holds the environment's revision of
@@ -27,11 +28,15 @@ export const grantsActs = {
   ...write({ useGrant, revokeGrant, announceHeld }),
 }
 
-const COLUMNS =
+const OWN_COLUMNS =
   selectList(`id approval_id scope tool_name key_family run_id agent_id input_hash condition policies reason
   most_uses uses last_used_at created_at expires_at granter_kind granter_id granter_name ended_at ended_by`)
 const parsed = withJson<GrantRow>('policies')
-const IN_USE = 'ended_at IS NULL AND uses < most_uses AND expires_at > :now'
+/** Null: its run goes on, or is not known. A run that the stalled rule closed may go on. */
+const RUN_ENDED = `(SELECT CASE WHEN r.rule_closed_at IS NULL THEN r.ended_at END FROM runs r WHERE r.environment_id = :env
+  AND r.run_id >= approval_grants.run_id AND r.run_id <= approval_grants.run_id ORDER BY r.run_id LIMIT 1)`
+const IN_USE = `ended_at IS NULL AND uses < most_uses AND expires_at > :now AND ${RUN_ENDED} IS NULL`
+const COLUMNS = `${OWN_COLUMNS}, ${RUN_ENDED} AS "runEndedAt"`
 /** Beyond these, the oldest are deleted: approvals keep the ids of the grants that made them. */
 const KEPT = 1_000
 
