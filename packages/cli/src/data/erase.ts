@@ -1,6 +1,7 @@
 import { allItems } from '@tacho/client/items.ts'
 import type { Erasure, ErasureKind, ErasurePreview } from '@tacho/contract/data/erasure.ts'
 import { ERASURE_KINDS } from '@tacho/contract/engine/words.ts'
+import { stillRunning } from '@tacho/contract/runs/run-text.ts'
 import type { Command } from 'commander'
 import { connected } from '../engine/connected.ts'
 import { inEnvironment, type EnvironmentOptions } from '../engine/options.ts'
@@ -58,6 +59,7 @@ async function eraseSubject(kind: ErasureKind, id: string, options: EraseOptions
     if (options.json) printJson(preview)
     else {
       printLine(spokenPreview(preview))
+      if (preview.runningRuns > 0) printLine(stillRunning(preview.runningRuns, kind))
       if (kind === 'user' && options.field === undefined) printLine(FIRST_USER)
     }
     if (!canAsk(options)) throw wrongUsage('Nothing was erased; add --yes to erase.')
@@ -110,7 +112,7 @@ const FIRST_USER =
 
 function printErasure(erasure: Erasure, { json }: EnvironmentOptions): void {
   if (json) return printJson(erasure)
-  const { id, kind, field, status, runs, events, eventsDeleted, effectiveAt, searched, toSearch } = erasure
+  const { id, kind, field, status, runs, runningRuns, events, eventsDeleted, effectiveAt, searched, toSearch } = erasure
   const erased = `${counted(runs, 'run')}, ${counted(events, 'event')}`
   if (status === 'SEARCHING') {
     printLine(
@@ -121,5 +123,6 @@ function printErasure(erasure: Erasure, { json }: EnvironmentOptions): void {
   }
   printLine(`Erasure ${id} (${kind}) is effective since ${effectiveAt}: ${erased}.`)
   printLine(status === 'DONE' ? 'All rows are deleted.' : `${eventsDeleted} of ${events} events are deleted so far.`)
+  if (runningRuns > 0) printLine(stillRunning(runningRuns, kind, true))
   if (kind === 'user' && field === null) printLine(FIRST_USER)
 }

@@ -16,6 +16,7 @@ import { State } from '../web/ui/state.tsx'
 import { DataTable, type Column } from '../web/ui/data-table.tsx'
 import { Time } from '../web/text/times.tsx'
 import { EraseDialog, KIND_WORDS } from './erase-dialog.tsx'
+import { stillRunning } from '@tacho/contract/runs/run-text.ts'
 import { useErasures } from './queries.ts'
 
 const route = getRouteApi('/w/$workspace/$environment/settings/data')
@@ -105,7 +106,7 @@ const COLUMNS: Column<Erasure>[] = [
   {
     head: 'What',
     main: true,
-    cell: ({ kind, subjectHash, reason }) => (
+    cell: ({ kind, subjectHash, reason, runningRuns }) => (
       <>
         <span className="block truncate">
           {KIND_WORDS[kind]}{' '}
@@ -117,6 +118,9 @@ const COLUMNS: Column<Erasure>[] = [
           </code>
         </span>
         {reason !== null && <bdi className="block truncate text-soft">{reason}</bdi>}
+        {runningRuns > 0 && (
+          <span className="block whitespace-normal text-amber">! {stillRunning(runningRuns, kind, true)}</span>
+        )}
       </>
     ),
   },

@@ -4,6 +4,7 @@ import { useNavigate } from '@tanstack/react-router'
 import { useState, type ReactNode } from 'react'
 import { LIMITS } from '@tacho/contract/engine/limits.ts'
 import type { ErasureKind, ErasureSubject } from '@tacho/contract/data/erasure.ts'
+import { stillRunning } from '@tacho/contract/runs/run-text.ts'
 import { ERASURE_KINDS } from '@tacho/contract/engine/words.ts'
 import { api } from '../web/api.ts'
 import type { Place } from '../web/queries.ts'
@@ -112,6 +113,9 @@ export function EraseDialog({ place, subject, onClose }: EraseDialogProps) {
                   {counted(preview.data.toSearch, 'run')} must be searched in addition; the receipt says when it is
                   effective.
                 </p>
+              )}
+              {preview.data.runningRuns > 0 && (
+                <p className="mt-1 text-amber">{stillRunning(preview.data.runningRuns, kind)}</p>
               )}
               <p className="mt-1 font-medium text-red">
                 This cannot be undone. Backups keep it until they are deleted.

@@ -70,6 +70,7 @@ export const Erasure = Type.Object(
     searched: count('Runs searched so far'),
     toSearch: count('Runs to search; 0 if an index finds them'),
     runs: count('Runs erased'),
+    runningRuns: count('Of these, runs that had not ended'),
     events: count('Events erased'),
     eventsDeleted: count('Of these, events deleted from the store'),
     approvals: count('Approvals erased'),
@@ -85,6 +86,9 @@ export const ErasurePreview = Type.Object(
   {
     runs: count('Runs that an index finds now'),
     events: count('Their events'),
+    runningRuns: count(
+      'Runs of these that have not ended. After the erasure of a run or user, what they record from then on is refused; after that of a session, agent or client, it is stored as a new run',
+    ),
     more: Type.Boolean({ description: 'There are more runs than were counted' }),
     toSearch: count('Runs that have to be searched in addition, counted up to the same bound'),
   },

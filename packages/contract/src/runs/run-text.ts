@@ -1,4 +1,5 @@
 /** The words for the scores, tokens and costs of runs. Console, commands and messages use the same. */
+import type { ErasureKind } from '../data/erasure.ts'
 import type { RunScore } from './operator-run.ts'
 import type { Score, ScoreAgreement, ScoreSum } from './score.ts'
 
@@ -92,4 +93,13 @@ export function typedScore(text: string): Score['value'] {
   if (/^(yes|true|good)$/i.test(typed)) return true
   if (/^(no|false|bad)$/i.test(typed)) return false
   return /^-?[0-9]+(\.[0-9]+)?$/.test(typed) ? Number(typed) : typed
+}
+
+/** Before and after an erasure: what becomes of the runs that go on. */
+export function stillRunning(runs: number, kind: ErasureKind, isErased = false): string {
+  const isRefused = kind === 'run' || kind === 'user'
+  const [one, go, it] = runs === 1 ? ['run', 'goes', 'it records'] : ['runs', 'go', 'they record']
+  const goesOn = isErased ? `${runs} of these had not ended` : `${runs} ${one} still ${go} on`
+  const fate = isRefused ? 'refused' : 'stored as a new run. Stop the agent, or erase again later'
+  return `${goesOn}: what ${it} ${isErased ? 'after it' : 'from now on'} is ${fate}.`
 }

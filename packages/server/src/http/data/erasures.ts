@@ -63,7 +63,19 @@ export function erasuresRoutes({ serve, storage, now, work }: OperatorDeps): voi
 
 function toErasure(row: ErasureRow): Erasure {
   return {
-    ...pick(row, 'id', 'environmentId', 'kind', 'subjectHash', 'reason', 'status', 'searched', 'toSearch', 'runs'),
+    ...pick(
+      row,
+      'id',
+      'environmentId',
+      'kind',
+      'subjectHash',
+      'reason',
+      'status',
+      'searched',
+      'toSearch',
+      'runs',
+      'runningRuns',
+    ),
     ...pick(row, 'events', 'eventsDeleted', 'approvals', 'issueRecords', 'issues', 'checksum'),
     ...isoOf(row, 'createdAt', 'effectiveAt', 'finishedAt'),
     field: row.field === null ? null : [...row.field],

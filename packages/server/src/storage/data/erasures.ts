@@ -1,4 +1,5 @@
 import type { Erasure, ErasureKind } from '@tacho/contract/data/erasure.ts'
+import type { RunStatus } from '@tacho/contract/runs/run.ts'
 import type { NewEvent } from '../record/events.ts'
 import type { RowFor } from '../engine/page.ts'
 
@@ -39,6 +40,7 @@ export interface ErasableRun {
   startedAt: number
   lastEventAt: number
   usesPrompts: 0 | 1
+  status: RunStatus
   /** False: only its payloads can tell whether it belongs to the erasure. */
   isFound: boolean
 }

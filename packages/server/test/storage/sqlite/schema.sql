@@ -333,7 +333,7 @@ CREATE TABLE erasures (
   approvals INTEGER NOT NULL,
   issue_records INTEGER NOT NULL,
   issues INTEGER NOT NULL,
-  checksum TEXT NOT NULL,
+  checksum TEXT NOT NULL, running_runs INTEGER NOT NULL DEFAULT 0,
   PRIMARY KEY (environment_id, id)
 ) STRICT, WITHOUT ROWID;
 

@@ -25,7 +25,7 @@ const CLOCKS_MS = 10_000
 
 export const takenUntil = (createdAt: number): number => createdAt + CLOCKS_MS
 
-const RUN = `r.id, r.number, r.event_count AS events, r.started_at AS "startedAt",
+const RUN = `r.id, r.number, r.event_count AS events, r.started_at AS "startedAt", r.status,
   r.last_event_at AS "lastEventAt", CASE WHEN EXISTS (SELECT 1 FROM version_runs v
     WHERE v.environment_id = r.environment_id AND v.run = r.id) THEN 1 ELSE 0 END AS "usesPrompts"`
 const STORED = 'r.received_at <= :storedBy'
@@ -142,11 +142,12 @@ async function previewErasure(
   const events = counted.reduce((sum, run) => sum + run.events, 0)
   const text = 'SELECT COUNT(*) AS count FROM (SELECT 1 FROM runs WHERE environment_id = :env LIMIT :most) AS searched'
   const toSearch = needsSearch(subject) ? await countOf(sql, text, { env: environmentId, most }) : 0
-  return { runs: counted.length, events, more: subjectRuns.length > most, toSearch }
+  const runningRuns = counted.filter(({ status }) => status === 'RUNNING').length
+  return { runs: counted.length, events, runningRuns, more: subjectRuns.length > most, toSearch }
 }
 
 const COLUMNS = selectList(`id environment_id kind subject subject_hash field status requested_by reason created_at
-  effective_at finished_at searched to_search runs events events_deleted approvals issue_records issues checksum searched_to`)
+  effective_at finished_at searched to_search runs running_runs events events_deleted approvals issue_records issues checksum searched_to`)
 const ONE = 'environment_id = :env AND id = :id'
 
 interface Searched {

@@ -71,10 +71,16 @@ async function erasedUntil(sql: Sql, environmentId: string, keys: string[]): Pro
   return new Map(rows.map((row) => [row.key, row.until]))
 }
 
-export async function findErased(sql: Sql, environmentId: string, events: readonly Named[]): Promise<boolean[]> {
+/** `later`: its run was erased, and goes on after that. Null: nothing of it was. */
+export type ErasedState = 'erased' | 'later' | null
+
+export async function findErased(sql: Sql, environmentId: string, events: readonly Named[]): Promise<ErasedState[]> {
   const keys = events.map(keysOf)
   const until = await erasedUntil(sql, environmentId, keys.flat())
-  return events.map(({ time }, index) => (keys[index] ?? []).some((key) => time <= (until.get(key) ?? -Infinity)))
+  return events.map(({ time, runId }, index) => {
+    if ((keys[index] ?? []).some((key) => time <= (until.get(key) ?? -Infinity))) return 'erased'
+    return runId !== null && until.has(erasedKey('run', runId)) ? 'later' : null
+  })
 }
 
 /** The key was erased, or the record names what was erased after its time. */

@@ -43,7 +43,16 @@ const REQUEST_MS = 30_000
 async function createErasure(sql: Sql, erasure: NewErasure, audit: AuditEntry[]): Promise<ErasureRow> {
   const { id, environmentId, kind, subject, createdAt } = erasure
   await holdEnvironment(sql, environmentId)
-  const none = { searched: 0, runs: 0, events: 0, eventsDeleted: 0, approvals: 0, issueRecords: 0, issues: 0 }
+  const none = {
+    searched: 0,
+    runs: 0,
+    runningRuns: 0,
+    events: 0,
+    eventsDeleted: 0,
+    approvals: 0,
+    issueRecords: 0,
+    issues: 0,
+  }
   const begun = { ...none, status: 'SEARCHING' as const, effectiveAt: null, finishedAt: null, checksum: '' }
   await insertRows(sql, 'erasures', [{ ...erasure, ...begun, searchedTo: -1 }])
   await addErasedKeys(sql, environmentId, keysOf(erasure, kind === 'run' ? FOR_EVER : createdAt))
@@ -80,20 +89,28 @@ async function removeErased(
   now: number,
 ): Promise<ErasureRow | null> {
   const counted = new Map(runs.flatMap(({ number, counted: of }) => (of === null ? [] : [[number, of]])))
-  const removal = { environmentId, erasureId: id, now, counted }
-  const numbers = runs.map(({ number }) => number)
-  const removed = await removeRuns(sql, removal, numbers)
   const erasure = await findErasure(sql, environmentId, id)
   if (erasure === null) return null
+  const removal = { environmentId, erasureId: id, isForEver: erasure.kind === 'user', now, counted }
+  const numbers = runs.map(({ number }) => number)
+  const removed = await removeRuns(sql, removal, numbers)
   const lines = removed.runs.map((run) => `${run.id} ${run.events}`)
   const checksum = checksumOf(erasure.checksum, lines)
   // A run with further events was not removed: the search comes to it again.
   const isComplete = removed.runs.length === new Set(numbers).size || runs.length === 0
-  const set = `runs = runs + :runs, events = events + :events, ${ADD_RECORDS}, checksum = :checksum,
+  const set = `runs = runs + :runs, running_runs = running_runs + :runningRuns, events = events + :events, ${ADD_RECORDS}, checksum = :checksum,
     searched = CASE WHEN searched_to < :to THEN searched + :searched ELSE searched END,
     searched_to = CASE WHEN searched_to < :to THEN :to ELSE searched_to END`
   const to = isComplete ? searchedTo : -1
-  return changeErasure(sql, erasure, set, { ...removed, runs: removed.runs.length, checksum, to, searched })
+  const runningRuns = removed.runs.filter(({ status }) => status === 'RUNNING').length
+  return changeErasure(sql, erasure, set, {
+    ...removed,
+    runs: removed.runs.length,
+    runningRuns,
+    checksum,
+    to,
+    searched,
+  })
 }
 
 const ADD_RECORDS = `approvals = approvals + :approvals, issue_records = issue_records + :issueRecords,
@@ -215,8 +232,16 @@ async function deferErasure(sql: Sql, environmentId: string, id: string, dueAt: 
 }
 
 function receiptOf(row: ErasureRow, now: number): AuditEntry {
-  const { id, environmentId, requestedBy, kind, subjectHash, runs, events, approvals, issueRecords } = row
-  const counts = { runs, events, eventsDeleted: row.eventsDeleted, approvals, issueRecords, issues: row.issues }
+  const { id, environmentId, requestedBy, kind, subjectHash, runs, runningRuns, events, approvals, issueRecords } = row
+  const counts = {
+    runs,
+    runningRuns,
+    events,
+    eventsDeleted: row.eventsDeleted,
+    approvals,
+    issueRecords,
+    issues: row.issues,
+  }
   const times = { requestedAt: isoTime(row.createdAt), effectiveAt: isoTime(row.effectiveAt) }
   return {
     id: uuidv7(now, randomBytes),

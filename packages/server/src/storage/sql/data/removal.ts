@@ -10,7 +10,7 @@ import type { CountedEvents } from '../../data/erasures.ts'
 import type { RunState } from '../record/run-state.ts'
 import { eraseDetails } from '../people/audit.ts'
 import { chunksOf, insertRows } from '../engine/rows.ts'
-import { addErasedKeys, erasedKey, HELD, holdEnvironment } from './erased-keys.ts'
+import { addErasedKeys, erasedKey, FOR_EVER, HELD, holdEnvironment } from './erased-keys.ts'
 import { removeRecords, type RemovedRecords } from './erased-records.ts'
 import {
   countForAgent,
@@ -33,6 +33,8 @@ export interface Removal {
   environmentId: string
   /** Null: not an erasure, so later events of the runs are accepted, and records stay. The caller has locked the runs. */
   erasureId: string | null
+  /** The removed runs take no event any more, also if they go on. */
+  isForEver?: boolean
   now: number
   /** By the run's number. Subtracted from usage; other runs keep theirs. */
   counted: ReadonlyMap<number, CountedEvents>
@@ -54,7 +56,7 @@ const RUN = `${selectList('id number run_id agent_id status started_at last_even
  */
 export async function removeRuns(
   sql: Sql,
-  { environmentId, erasureId, now, counted }: Removal,
+  { environmentId, erasureId, isForEver = false, now, counted }: Removal,
   numbers: readonly number[],
 ): Promise<RunRemoval> {
   if (erasureId !== null) await holdEnvironment(sql, environmentId)
@@ -81,7 +83,7 @@ export async function removeRuns(
   await removeSimulations(sql, environmentId, runs)
   if (erasureId !== null) {
     const keys = runs.map(({ runId, lastEventAt }) => {
-      return { key: erasedKey('run', runId), until: Math.max(now, lastEventAt) }
+      return { key: erasedKey('run', runId), until: isForEver ? FOR_EVER : Math.max(now, lastEventAt) }
     })
     const grown = removedRuns.filter((run) => !complete.includes(run))
     const held = grown.map(({ runId }) => ({ key: erasedKey('run', runId), until: HELD }))

@@ -52,12 +52,12 @@ export function knownStates() {
           if (!keep(state) || state.hasErasedKeys === 1) throw new StaleCaches('Something was removed meanwhile')
           return state
         }
-        return { erased: [], confirm }
+        return { erasedStates: [], confirm }
       }
       const state = await reading
       keep(state)
-      const erasedKeys = state.hasErasedKeys === 1 ? await findErased(sql, environmentId, events) : []
-      return { erased: erasedKeys.flatMap((isErased, index) => (isErased ? index : [])), confirm: async () => state }
+      const erasedStates = state.hasErasedKeys === 1 ? await findErased(sql, environmentId, events) : []
+      return { erasedStates, confirm: async () => state }
     },
   }
 }

@@ -165,8 +165,18 @@ async function leaveOutErased({ caches, transaction, environmentId, candidates }
     caches.envelopes.forget()
     transaction.forgetRuns()
   }
-  const { erased, confirm } = await caches.states.check(transaction.sql, environmentId, candidates.map(eventOf), forget)
-  for (const index of erased) candidates[index]!.verdict = 'erased'
+  const { erasedStates, confirm } = await caches.states.check(
+    transaction.sql,
+    environmentId,
+    candidates.map(eventOf),
+    forget,
+  )
+  for (const [index, state] of erasedStates.entries()) {
+    const candidate = candidates[index]!
+    if (state === 'erased') candidate.verdict = 'erased'
+    // Its recorder counts on from what was erased, which must not look as if it had not arrived.
+    if (state === 'later') Object.assign(candidate.event, { number: null, drops: null })
+  }
   return confirm
 }
 

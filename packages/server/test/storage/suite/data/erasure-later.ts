@@ -31,6 +31,39 @@ export function erasureLaterSuite(open: OpenStorage) {
       )
     })
 
+    test('of a user refuses what their runs record later, and says how many had not ended', async () => {
+      const env = newId()
+      await append(
+        storage(),
+        env,
+        event({ runId: 'going', userId: 'vera' }),
+        event({ runId: 'over', userId: 'vera' }),
+        event({ runId: 'over', userId: 'vera', eventType: 'SESSION_OUTCOME', outcome: 'COMPLETED' }),
+      )
+      const user = { kind: 'user', subject: 'vera', field: null } as const
+      const { runs, runningRuns } = await storage().previewErasure(env, user, 10)
+      assert.deepEqual([runs, runningRuns], [2, 1])
+      const { id } = await erase(storage(), env, { kind: 'user', subject: 'vera' })
+      const later = { runId: 'going', time: LATER + HOUR }
+      assert.deepEqual(await append(storage(), env, event(later)), ['erased'])
+      const erasure = await storage().findErasure(env, id)
+      assert.deepEqual([erasure?.runs, erasure?.runningRuns], [2, 1])
+      // Other runs of the same user are.
+      assert.deepEqual(await append(storage(), env, event({ runId: 'next', userId: 'vera' })), ['stored'])
+    })
+
+    test('of an agent leaves no gap where its run counts on', async () => {
+      const env = newId()
+      const numbered = (n: number, time: number) =>
+        event({ runId: 'going', agentId: 'agent-2', number: `abcde${n}`, time })
+      await append(storage(), env, numbered(1, NOON), numbered(2, NOON + 1))
+      await erase(storage(), env, { kind: 'agent', subject: 'agent-2' })
+      await append(storage(), env, numbered(3, LATER + 1))
+      await append(storage(), env, numbered(4, LATER + 2))
+      const run = await storage().findRun(env, 'going')
+      assert.deepEqual([run?.eventCount, run?.recorders], [2, null])
+    })
+
     test('of a client keeps out what was seen of it before, not what comes later', async () => {
       const env = newId()
       await append(storage(), env, event({ clientId: 'gone' }))
