@@ -118,9 +118,9 @@ export const pressure = onBoth({
   postgres: ['postgres-pressure', 'Under attack, on PostgreSQL'],
   about:
     'Each attack runs on a new server, from one other process, with the requests that a stranger or one key can send. `/healthz` is requested \
-every 20 ms, from before the attack until after it; a request that waits counts as long as it waits, without the time in which other programs ran instead of the server or the one \
-that asks, where the system counts it. Node parses all of what one read of a connection brings before it does anything else: \
-the rows beside `node:http` alone are the same attack on a server that only refuses. Memory is what the process holds, at its peak. The bare limit is the same server before the attack.',
+every 20 ms, from before the attack until after it. A request that waits counts for as long as it waits. The time in which \
+other programs ran instead of the server or of the asking process is subtracted, where the system counts it. \
+Node parses everything that one read of a connection brings before it does anything else. So the rows beside `node:http` alone repeat the attack on a server that only refuses. Memory is what the process holds, at its peak. The bare limit is the same server before the attack.',
   async measure(setting, engine) {
     const { plan, place } = setting
     await using load = startLoad()

@@ -71,7 +71,7 @@ export interface Core {
     given: unknown,
     isLate?: boolean,
   ) => string | undefined
-  /** MAC under the present API key, in hex. Rejects if the host's function for it does. */
+  /** MAC under the present API key, in hex. Rejects if the host's own function rejects. */
   readonly sign: (text: string) => Promise<string>
   /** A Recorder has none. */
   control?: ControlBeside
@@ -113,7 +113,7 @@ export interface Endable {
   fail(status: 'FAILED' | 'CANCELLED', failure: Failure): void
 }
 
-/** Nothing runs under its approval when its caller has left. */
+/** A held call. When its caller has left, nothing runs under its approval. */
 export interface Held {
   /** If it waits for a person now. */
   readonly scope?: RunScope

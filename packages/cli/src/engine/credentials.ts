@@ -83,7 +83,7 @@ export function readApiKey(variables: Variables = process.env): string {
 const OPERATOR_TOKEN = 'tacho-operator_'
 const API_KEY = 'tacho_'
 
-/** Refuses what no operator token looks like. `name` says where it comes from. */
+/** Refuses text that does not look like an operator token. `name` says where it comes from. */
 export function operatorToken(name: string, credentialText: string): string {
   const token = credential(name, credentialText)
   if (token.startsWith(API_KEY)) {

@@ -61,7 +61,7 @@ export function unknown(noun: string, soughtId: string, listing: string, those =
   return wrongUsage(`Unknown ${noun} ${JSON.stringify(soughtId)}: \`tacho ${listing}\` shows ${those}.`)
 }
 
-/** Null if the server has no such thing: the id is unknown, or has not the form of an id. */
+/** Null if the server has no such thing: the id is unknown, or the text is no id. */
 export async function orNull<Reply>(call: Promise<Reply>): Promise<Reply | null> {
   try {
     return await call

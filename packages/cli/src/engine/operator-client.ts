@@ -35,7 +35,7 @@ export class Refused extends Stop {
 
 /** `url` and `token` come from `readAccount`. */
 export function operatorClient(url: string, token: string, defaults: Defaults = {}): OperatorClient {
-  // Loaded by the first call: no help makes one.
+  // Loaded by the first call, because the help needs no client.
   const fetch: typeof globalThis.fetch = async (target, request) => {
     const { patientFetch } = await import('./patient-fetch.ts')
     return patientFetch()(target, request)

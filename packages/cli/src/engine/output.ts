@@ -106,8 +106,8 @@ export function spokenTime(time: string): string {
 }
 
 /**
- * `1,234,567`, the same in every locale, with at most nine decimals. Without Intl, which takes longer to load than a command takes
- * otherwise, but for what it rounds better.
+ * `1,234,567`, the same in every locale, with at most nine decimals. Uses Intl only where it rounds better, because loading it
+ * takes longer than a whole command.
  */
 export function spokenNumber(value: number): string {
   const text = String(value)

@@ -39,7 +39,7 @@ export function Sentence({
     )
   }
   return sentence.map(({ kind, text }, at) => (
-    // A part has no other name than its place.
+    // Only its place identifies a part.
     <bdi key={at} className={kind === 'amount' ? 'tabular font-bold' : ''}>
       <ShownText text={text} />
     </bdi>

@@ -114,7 +114,7 @@ function ruleBase({ kind, threshold, windowMinutes, period, against }: Alert): s
   }
 }
 
-/** The measured value. Calls without a known cost make it the least that was spent. */
+/** The measured value. With calls of unknown cost, it is a lower bound. */
 export function valueText(alert: Alert): string {
   const { value, unpricedCalls } = alert
   return value === null ? '' : spentWords(value, unpricedCalls, formatOf(alert))

@@ -4,7 +4,7 @@ import { patternOf, setPattern } from '../pattern/pattern.ts'
 import type { Program } from '../pattern/program.ts'
 import { childrenOf, type Node, type NodeOf } from '../language/syntax.ts'
 
-/** Whether JSON has all numbers of the tree. */
+/** Whether JSON can hold all numbers of the tree. */
 export function isKeepable(root: Node): boolean {
   return nodesOf(root).every((node) => node.kind !== 'literal' || isExact(node.value))
 }

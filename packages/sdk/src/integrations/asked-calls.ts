@@ -131,7 +131,7 @@ export class AskedCalls implements Held, AskedBefore {
   /** Whether arguments fit the tool of this name, if its schema can say so. */
   readonly #guarded = new Map<string, Fits>()
   readonly #loops = new WeakMap<RunState, LoopDetector>()
-  /** Began before the model's answer had ended, or was recorded. */
+  /** Calls that began before the model's answer had ended or was recorded. */
   readonly #begun = new WeakMap<RunState, Set<string>>()
   /** Calls of answers that still stream, by run and id: nobody knows if they are whole. */
   readonly #streamed = new Map<RunState | undefined, Map<string, Promise<unknown>>>()

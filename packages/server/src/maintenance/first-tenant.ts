@@ -97,7 +97,7 @@ export function firstTenantText(
     const token = operatorToken === null ? '' : `TACHO_OPERATOR_TOKEN=${operatorToken} `
     lines.push(`  ${token}${commandAt(ROOT)} runs show hello --url ${url}`)
   }
-  // Last, and apart: most people go on with it.
+  // Last and set apart, because most people continue with it.
   if (invitation !== null) {
     const { email, text } = invitation
     lines.push('')

@@ -244,7 +244,8 @@ export async function serveStore(config: Config, storage: Storage, options: Star
   ]
   log?.info({ version, url, pid: process.pid }, 'ready')
   const listening = `Tacho ${version} listens on ${url}; its data is in ${storagePlace(config)}\n`
-  // After the log, which would push it off the screen, and whole: a reader of the address finds the credentials too.
+  // After the log, which would push it off the screen, and in one piece, so that a reader of the address finds the credentials
+  // too.
   print(
     first
       ? `${listening}\n${keepCredentials(config, firstTenantText(first, url, config.publicUrl ?? forPeople(url), console))}`

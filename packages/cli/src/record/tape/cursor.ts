@@ -125,7 +125,7 @@ export class Cursor {
       if (stubs?.has(tool)) return { answer: 'returned', output: stubs.get(tool) }
       if (readOnly?.has(tool)) return { answer: 'run' }
     }
-    // The most telling: a call of the same tool, else what should come.
+    // The expected step that explains a difference best: a call of the same tool, else what should come.
     const sameTool = this.#left
       .filter((one) => one.kind === 'tool' && one.tool === tool && !this.#used.has(one))
       .toSorted((a, b) => a.step - b.step)

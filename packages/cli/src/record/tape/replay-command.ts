@@ -198,7 +198,7 @@ export function linkedEvents(
     const { payload } = event
     const runMetadata = { ...(payload['runMetadata'] as object | undefined), replayOf: original, ...more }
     const runTags = [...((payload['runTags'] as unknown[] | undefined) ?? []), 'replay']
-    // The same id would be the same run, if the environment is.
+    // In the same environment, the same id would be the same run.
     const runId = (event as { runId?: string }).runId === original ? { runId: `replay-${original}` } : {}
     return { ...event, ...runId, payload: { ...payload, runMetadata, runTags } }
   })

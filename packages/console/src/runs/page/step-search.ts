@@ -61,7 +61,7 @@ export function useFound({ environmentId, runId, steps, isRunning }: Searched, f
   }
 }
 
-/** Page after page, each shown when it is here. */
+/** Page after page, each shown when it arrives. */
 async function searchAll(
   cache: QueryClient,
   key: unknown[],

@@ -107,7 +107,7 @@ export function toApproval(row: ApprovalRow, stop: StopRow | null = null): Appro
 
 const STOPPED_AT_ONCE = 200
 
-/** All that wait in a stopped scope. Returns how many. */
+/** Rejects all pending requests of a stopped scope. Returns how many. */
 export async function rejectStopped(
   storage: Pick<Storage, 'rejectStopped'>,
   environmentId: string,
@@ -231,7 +231,7 @@ function ranStatus(eventType: string, { outcome, error }: Json): RanStatus | nul
   return knownStatus ?? (error === undefined || error === null ? 'returned' : 'failed')
 }
 
-/** Null: not known, also where there are too many, because each may want something. */
+/** Null: not known. Too many also count as not known, because each policy left out may require something. */
 export function versionsIn(value: unknown): Record<string, string> | null {
   if (!isObject(value)) return null
   const fits = (text: unknown): text is string =>

@@ -1,6 +1,6 @@
 /**
- * Which policies may have asked for a call. A request names one; those of this version of the service's SDKs name all, and so does
- * the client's recorded decision. Of a request that names one, each policy in force may have asked too, unless the names in
+ * Which policies may have asked for a call. The SDKs of this version name all of them in a request, and so does the
+ * client's recorded decision. Older SDKs name one: then each policy in force may have asked too, unless the names in
  * its condition show that it means other tools.
  */
 import type { RuntimePolicy } from '@tacho/contract/policies/runtime-config.ts'
@@ -11,7 +11,7 @@ export function toolsOf(condition: string): readonly string[] | null {
   const compiled = compileCondition(condition)
   if (!compiled.ok) return null
   const { toolNames, variables } = fieldsOf(compiled.condition)
-  // With a server, a name is the tool's own.
+  // A condition that reads the server names tools without it.
   return toolNames.length === 0 || variables.includes('tool.server') ? null : toolNames
 }
 

@@ -151,7 +151,7 @@ export async function applyGrants(
 
 const HELD_AT_ONCE = 200
 
-/** Nothing showed in time whether a grant covers them. */
+/** For requests of which nothing showed in time whether a grant covers them. */
 export async function applyHeld(
   storage: Acts & Pick<Storage, 'listHeldApprovals' | 'findTenant'>,
   environmentId: string,

@@ -54,7 +54,7 @@ export function checkInput(
   }
   if (hashOf(() => sealedInputHash(toolName, input, seals)) !== hash) return isCut ? cannot('shortened') : DIFFERS
   const masked = pointers.map((pointer) => valueAt(input, pointer))
-  // No mask leaves a number, so such a seal only hides what the tool gets.
+  // A mask is never a number, so such a seal only hides what the tool gets.
   if (masked.some((value) => typeof value !== 'string' && typeof value !== 'object')) return DIFFERS
   // Inside a sealed list or object, and in a text without a mask, the hash covers nothing of what is shown.
   const isPlain = masked.every((value) => typeof value === 'string' && MASK.test(value))
@@ -109,7 +109,7 @@ function isDouble(token: string): boolean {
   return token.length <= NUMBER_CHARS && digitsOf(token) === digitsOf(String(Number(token)))
 }
 
-/** Its digits and exponent, however it is written. */
+/** The digits and the exponent of a number, in whatever form it is written. */
 function digitsOf(number: string): string {
   const [mantissa = '', exponent = '0'] = number.toLowerCase().replace(/^-/, '').split('e')
   const [whole = '', part = ''] = mantissa.split('.')

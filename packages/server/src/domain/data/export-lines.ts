@@ -28,7 +28,7 @@ export interface ExportPlace {
   after: ExportedKey | null
   /** The last event of that run; absent after all of them. */
   event?: string
-  /** Events of that run that follow it. */
+  /** How many events of that run follow it. */
   left?: number
 }
 

@@ -94,7 +94,7 @@ export function quietEnd({ fromMinute, toMinute, timeZone }: QuietHours, now: nu
   if (!isQuiet) return null
   const start = Math.floor(now / MINUTE_MS) * MINUTE_MS
   const end = start + minutesTo(toMinute, minute) * MINUTE_MS
-  // The clocks may change in between: then the minute of the day is another one.
+  // Summer time may begin or end in between, which changes the minute of the day.
   const off = minutesTo(toMinute, minuteOfDay(end, timeZone))
   return end + (off > DAY_MINUTES / 2 ? off - DAY_MINUTES : off) * MINUTE_MS
 }

@@ -69,7 +69,7 @@ export function createTrial(condition: Condition, policy: TrialPolicy) {
   /** The run whose events come. Null: the condition does not need it. */
   let past: { run: string; recorded: RecordedPast; started: Map<string, Tried> } | null = null
   const states = { ran: none(), held: none(), blocked: none(), neverRan: none() }
-  /** By the key of their call, until it is known to have run. */
+  /** Held calls by their key, until they are known to have run. */
   const held = new Map<string, Tried>()
   const runs = new Set<string>()
   const hitRuns: TrialFindings['hitRuns'] = []

@@ -32,7 +32,7 @@ const PAIRED = 24
 const LEFT_OUT = 12
 const CALLS_IN_TURN = 200
 const NAME = /^[A-Za-z_]\w{0,60}$/
-/** Words of the language, which a field is not named by. */
+/** Reserved words, which cannot name a field. */
 const RESERVED = new Set(['true', 'false', 'null', 'in', 'as', 'break', 'const', 'continue', 'else', 'for', 'function'])
 const OTHERS = ['if', 'import', 'let', 'loop', 'package', 'namespace', 'return', 'var', 'void', 'while']
 const isName = (key: string) => NAME.test(key) && !RESERVED.has(key) && !OTHERS.includes(key)
@@ -46,7 +46,7 @@ const UNKNOWN = Symbol('unknown')
 interface Field {
   /** As a condition writes it. */
   name: string
-  /** What must be there before it is read. */
+  /** Checks that must come before the field is read. */
   guards: string
   values: unknown[]
 }
@@ -163,7 +163,7 @@ async function search(
     await turn()
     for (const other of paired.slice(at + 1)) {
       const asked = sumOf(counted, one.asks, other.asks)
-      // A second atom must be worth it.
+      // A pair is better only if it asks about fewer calls.
       if (best !== null && asked < best.asked) best = { asked, both: [one, other] }
     }
   }

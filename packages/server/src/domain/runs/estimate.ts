@@ -71,7 +71,7 @@ export function estimateCalls<Calls extends UncostedCalls>(
     const rates = dated && ratesAt(dated, timeOf(each))
     const isKnown = rates !== null && each.context !== UNKNOWN_USAGE
     if (isKnown) femtos += priceOf(each, rates)
-    // Audio and images cost more than text: what they cost as text is the least, like the known side of a call.
+    // Audio and images cost more than text, so their price as text is a lower bound, like the known side of a call.
     if (!isKnown || hasUnknown(each.context) || lacksRate(each, rates)) unpriced += each.calls
   }
   return { femtos, unpriced }

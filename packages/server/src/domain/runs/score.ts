@@ -111,7 +111,7 @@ export function toGroupedSums(rows: readonly ScoreSumRow[]): ScoreSums['items'] 
 const keyOf = ({ authorKind, authorId }: Pick<JudgedRow, 'authorKind' | 'authorId'>): string =>
   `${authorKind} ${authorId}`
 
-/** The rows come latest first. `blindTo`: differences are hidden from this judge of what they have not judged. */
+/** The rows come latest first. The judge `blindTo` sees no differences about what they have not judged. */
 export function agreements(rows: readonly JudgedRow[], blindTo: Judge | null): ScoreAgreement['items'] {
   const authorKey = blindTo && keyOf({ authorKind: blindTo.kind, authorId: blindTo.id })
   const byAuthor = [...Map.groupBy(rows, keyOf).values()].toSorted((a, b) => b.length - a.length)

@@ -132,7 +132,7 @@ function spaceEnd(text: string, from: number): number {
   }
 }
 
-/** Its start, if it does not end. */
+/** Returns `start` if the string does not end. */
 function stringEnd(text: string, start: number): number {
   for (let at = start + 1; at < text.length; at++) {
     const code = text.charCodeAt(at)

@@ -21,7 +21,7 @@ export function hasAtMost(text: string, codePoints: number): boolean {
   return text.length <= 2 * codePoints && Array.from(text).length <= codePoints
 }
 
-/** Undefined if it throws: for readers that say in no other way that a text is invalid. */
+/** Undefined if the reader throws, which some readers do to say that a text is invalid. */
 export function attempt<Value>(read: () => Value): Value | undefined {
   try {
     return read()

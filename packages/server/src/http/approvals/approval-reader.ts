@@ -120,7 +120,7 @@ function sharing(work: (key: string) => Promise<void>): (key: string) => Promise
  *
  *   (none) --held, or asked twice--> noted --flush--> written --asked again, later than WRITE_MS--> noted
  *
- * One question without `wait` is none: a process that looks whether a person has decided does not wait.
+ * A single question without `wait` does not count: a process that looks whether a person has decided does not wait.
  */
 
 const FLUSH_MS = 2_000

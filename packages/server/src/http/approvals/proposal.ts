@@ -16,7 +16,7 @@ import { createTurnsOfWorkspaces } from '../web/turns.ts'
 const NO_POLICY = refuse('not_found', 'The workspace does not have this policy')
 const [PAGE, INPUTS_AT_ONCE] = [500, 50]
 const [HOURS, HOUR_MS] = [720, 3_600_000]
-/** Below this, a rejection or two decide what is proposed. */
+/** With fewer decisions, one or two rejections would determine the proposal. */
 const FEW = 10
 
 export function proposalRoutes({ serve, storage, now }: OperatorDeps): void {

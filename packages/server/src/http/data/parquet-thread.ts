@@ -108,7 +108,7 @@ const toBigInt = (value: ParquetValue): bigint | null => (typeof value === 'numb
 
 const TYPES: Readonly<Record<Exclude<ParquetType, 'texts'>, Omit<SchemaElement, 'name'>>> = {
   text: { type: 'BYTE_ARRAY', converted_type: 'UTF8' },
-  // Readers take the converted type alone for the time of any zone, and count other days in each.
+  // With the converted type alone, readers take the times for local ones, and count days differently in each zone.
   time: {
     type: 'INT64',
     converted_type: 'TIMESTAMP_MILLIS',

@@ -46,7 +46,7 @@ const NOT_ALLOWED = 'Nothing is decided: the linked account needs the role appro
 const FIRST = 'Your approval is stored. Another person must approve it too.'
 const WITHDRAWN = 'Your decision is stored, and nothing will run: the client withdrew the request.'
 const NO_APPROVAL = 'Nothing is decided: the request does not exist any more.'
-/** Under way. Beyond these, no answer is sent, and the next press says what was decided. */
+/** Answers under way. Beyond this number no answer is sent, and the next press says what was decided. */
 const ANSWERS = { most: 200, ofWorkspace: 40, ofCredential: 20 }
 
 declare module 'fastify' {

@@ -28,7 +28,7 @@ export interface IdentityProvider {
   domainRole: Role
   groupsClaim: string
   groupRoles: GroupRoles | null
-  /** Beyond those that every sign-in needs. */
+  /** In addition to those that every sign-in needs. */
   scopes: readonly string[]
 }
 

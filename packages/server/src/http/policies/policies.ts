@@ -51,7 +51,7 @@ export function policiesRoutes({ serve, storage, bodyValidator }: OperatorDeps):
     // Two people must be given up by name: a program from before does not know of them.
     version.approvers = body.approvers ? version.approvers : newest.approvers
     if (!body.grants && newest.grants === 'never') version.grants = 'never'
-    // One from before does not know of the template either: an empty text removes it.
+    // An older client does not know the template either, so only an empty text removes it.
     if (typeof body.template !== 'string') version.template = newest.template
     checkApprovers(version)
     checkTemplate(version)
@@ -88,7 +88,7 @@ export function policiesRoutes({ serve, storage, bodyValidator }: OperatorDeps):
 function newVersion(policyId: string, body: NewPolicyVersion, author: string, createdAt: number): NewPolicyVersionRow {
   const { name, description, condition, severity, action, note } = body
   const onError = body.onError ?? defaultOnError(body)
-  // One is stored as null, as in versions from before.
+  // One approver is stored as null, as in older versions.
   const approvers = body.approvers === 2 ? 2 : null
   // The rule that follows from the severity is stored as null.
   const grants = body.grants === grantsBySeverity(severity) ? null : (body.grants ?? null)

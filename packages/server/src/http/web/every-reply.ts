@@ -68,7 +68,7 @@ export function requestLogHooks(app: FastifyInstance): void {
 const REQUEST_ID = /^[\w.:/+=@-]{1,128}$/
 const TRACE_PARENT = /^[0-9a-f]{2}-[0-9a-f]{32}-[0-9a-f]{16}-[0-9a-f]{2}$/
 
-/** How a proxy or a tracer names the request, if it is the name of one: these are words from outside. */
+/** Request ids of a proxy or a tracer, only in their usual form, because clients can send any text. */
 function clientIds({ headers }: FastifyRequest): { proxyRequestId?: string; traceparent?: string } {
   const [id, trace] = [headers['x-request-id'], headers['traceparent']]
   return {

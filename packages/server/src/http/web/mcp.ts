@@ -60,7 +60,7 @@ export function mcpRoutes(app: FastifyInstance, deps: Deps): void {
   })
 }
 
-/** Most installations never get a message. In parts, because all of them at once stop the event loop for 0.1 s. */
+/** Loaded by the first message, which most installations never get. All parts at once would stop the event loop for 0.1 s. */
 async function loadAnswer() {
   await import('@modelcontextprotocol/core')
   await waitForTurn()

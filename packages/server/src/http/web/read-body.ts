@@ -10,7 +10,7 @@ import { waitForTurn } from './turns.ts'
 import { Shares } from '../../domain/tenants/shares.ts'
 import type { Holder } from '../../storage/engine/turns-by-workspace.ts'
 
-/** One workspace gets one part of this many. */
+/** A workspace may use one of this many equal parts. */
 const WORKSPACES = 4
 
 /** The shares keep unfinished uploads of one workspace or key from stopping the requests of others. */
@@ -21,7 +21,7 @@ export class BodyMemory {
   constructor(maxBytes: number, largestBody: number = LIMITS.otlpBytes) {
     this.maxBytes = maxBytes
     const ofWorkspace = Math.max(maxBytes / WORKSPACES, Math.min(2 * largestBody, maxBytes / 2))
-    // The largest body fits, where that leaves room for others.
+    // The largest body fits into the share, unless that leaves no room for others.
     const ofLargest = largestBody + UNFINISHED_BYTES
     const ofCredential = ofLargest <= ofWorkspace ? Math.max(ofWorkspace / 2, ofLargest) : ofWorkspace / 2
     this.#shares = new Shares({ most: maxBytes, ofWorkspace, ofCredential })

@@ -20,7 +20,7 @@ interface Waiting {
 /** Each builder blocks the event loop for some milliseconds. */
 const BUILDERS = { most: 8, ofWorkspace: 2, ofCredential: 2 }
 const WAITING = { most: 1_000, ofWorkspace: 250, ofCredential: 125 }
-/** One workspace gets one part of this many. */
+/** A workspace may use one of this many equal parts. */
 const WORKSPACES = 4
 /** Smaller replies are bounded by the number of connections: each has one (pipelines.ts). */
 const UNCOUNTED_BYTES = 16_384

@@ -61,7 +61,7 @@ export function deriveDecisions({ storage, now, random, onDerived }: Options): I
       : (await storage.findDeployedVersions(environmentId, asked)).map(({ number, ...version }): Policy => {
           return { ...version, version: String(number) }
         })
-    // A stop begins and ends while a client still has the configuration of before.
+    // A stop can begin and end while a client still has the previous configuration.
     const others = inForce?.filter(({ policyId }) => !policyId.startsWith(STOP_POLICY)) ?? null
     const start = starts.get(startKey(payload)) ?? null
     return deriveDecision(row, payload, { named, inForce: others, start })

@@ -48,7 +48,7 @@ export interface ErasableRun {
 export interface Erasable {
   erasure: ErasureRow
   runs: ErasableRun[]
-  /** Then every run up to this number has been searched. */
+  /** After this, every run up to this number has been searched. */
   searchedTo: number
   searched: number
   /** Before this hour the agent's usage is deleted as a whole; null: usage is subtracted event by event. */

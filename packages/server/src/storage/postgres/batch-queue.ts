@@ -38,7 +38,7 @@ interface Queued {
   batch: EventBatchRows
   bytes: number
   runs: Set<string>
-  /** One more than its key's batch before. */
+  /** One more than that of the key's previous batch. */
   turn: number
   settle(committed: Committed | undefined): void
 }
@@ -170,7 +170,7 @@ export function createBatchQueue<Pipeline>(options: BatchQueueOptions<Pipeline>)
 
 interface Taken<Pipeline> {
   taken: Queued[]
-  /** The one of the transaction that they must follow. */
+  /** The pipeline of the transaction that they must follow. */
   pipeline: Pipeline | null
 }
 

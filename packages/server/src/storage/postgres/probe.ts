@@ -12,7 +12,7 @@ import type { WaitingCommits } from '../engine/store-checks.ts'
 import { otherDatabase, readIdentity, type Identity, type Reachability } from './reachability.ts'
 
 const PROBE_MS = 500
-/** In turns of this process. A busy machine answers later than an idle one. */
+/** Counted in turns of this process, because a busy machine answers later than an idle one. */
 const LATE_MS = 2_000
 const GIVE_UP_MS = 7_000
 const TURN_MS = 100
@@ -59,7 +59,7 @@ export function startProbe({ address, identity, reachability, commits }: ProbeOp
 
   async function ask(): Promise<void> {
     let turns = 0
-    // Not one timer: while this process is busy, such as at its start, an answer lies unread. That is not the database's time.
+    // Not one timer: while this process is busy, such as at its start, an answer waits unread although the database is not late.
     const timer = setInterval(() => {
       turns++
       if (turns === LATE_MS / TURN_MS) reachability.probeFailed('The database does not answer')

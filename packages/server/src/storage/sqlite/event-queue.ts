@@ -18,7 +18,7 @@ const MESSAGES: Record<WriteRefusal, string> = {
 
 /** Bytes that the writer gets at a time while one workspace records: about 1,400 events of 1 kB. */
 const WRITER_BYTES = 2 * 1_048_576
-/** While several record: commits are smaller, and a batch waits for less of others. */
+/** While several record: smaller commits, so that a batch waits less for those of others. */
 const SHARED_WRITER_BYTES = 512 * 1_024
 /** For this long after its last batch, a workspace counts as one that records. */
 const RECORDS_MS = 1_000

@@ -94,7 +94,7 @@ class RuntimeConfiguration:
         if self._is_started and not self._is_stopped:
             if self._current is not None:
                 self._schedule(self._core.settings.refresh_interval * random.random())
-                # Many processes may be forked at once: each looks at its next call.
+                # Many processes may be forked at once, so each refreshes only at its next call.
                 self._due = 0.0
             self._worker.wake()
 

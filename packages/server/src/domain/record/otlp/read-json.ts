@@ -1,4 +1,4 @@
-/** Mends what clients write into OTLP/JSON and the reader of protobuf's JSON refuses, so that it costs no span. */
+/** Corrects what some clients write into OTLP/JSON and protobuf's JSON reader refuses, so that no span is lost. */
 import { isObject } from '@tacho/contract/record/payload-reader.ts'
 
 /** Throws if it is not JSON, also after mending. */

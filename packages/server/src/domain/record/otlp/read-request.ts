@@ -1,4 +1,4 @@
-/** Only the groups around spans are read as a whole: a span that cannot be decoded costs nothing but itself. */
+/** Only the groups around spans are read as a whole, so a span that cannot be decoded affects no other. */
 import { fromBinary, fromJson, type DescMessage, type JsonValue, type MessageShape } from '@bufbuild/protobuf'
 import { BinaryReader, WireType } from '@bufbuild/protobuf/wire'
 import { shortenedText } from '@tacho/contract/engine/shown-text.ts'

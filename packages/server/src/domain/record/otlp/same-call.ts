@@ -80,7 +80,7 @@ function operationOf({ payload: { attributes } }: OtlpEvent): string {
   return name === 'llm' || name.startsWith('ai.') ? '' : (ALIASES.get(name) ?? name)
 }
 
-/** Asked and answering, without the provider that gateways put before the name, and without its date. */
+/** The requested and the answering model, without the provider that gateways put before a name, and without dates. */
 function modelsOf({ payload: { model, requestModel } }: OtlpEvent): Set<string> {
   const names = [textOf(model), textOf(requestModel)].filter((name) => name !== undefined)
   return new Set(
@@ -137,7 +137,7 @@ function knownOf(call: OtlpEvent): number {
 
 const costOf = ({ cost }: JsonObject) => (typeof cost === 'number' && cost > 0 ? cost : 0)
 
-/** Each count that is missing, and the parts of an equal count. */
+/** Adds each count that is missing, and the parts of a count that is equal. */
 function complete({ payload }: OtlpEvent, other: OtlpEvent): void {
   const known = callCounts(payload['usage'])
   const more = callCounts(other.payload['usage'])
@@ -152,7 +152,7 @@ function complete({ payload }: OtlpEvent, other: OtlpEvent): void {
       if (tokens > 0 && (known?.[callPart] ?? 0) === 0) usage[callPart] = tokens
     }
   }
-  // A sum that one of them says without the other's part.
+  // One of the spans may report the sum without the part that only the other has.
   const { promptTokens, completionTokens, totalTokens } = callCounts(usage) ?? {}
   const sum = (promptTokens ?? 0) + (completionTokens ?? 0)
   if (typeof totalTokens === 'number' && totalTokens < sum) usage['totalTokens'] = sum

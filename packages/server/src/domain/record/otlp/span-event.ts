@@ -201,7 +201,7 @@ function payloadOf(type: EventType, attributes: Attributes, from: FromEvents): R
     const model = attributes.takeText(...ANSWERING_MODEL, ...ASKED_MODEL, ...SOME_MODEL)
     return {
       model,
-      // Taken with the first if both are equal.
+      // Absent if it equals `model`, which then takes both.
       requestModel: attributes.takeText(...ASKED_MODEL),
       usage: spanUsage(attributes),
       cost: spanCost(attributes),

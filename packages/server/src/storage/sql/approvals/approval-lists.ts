@@ -33,7 +33,10 @@ export const approvalListsActs = {
   }),
 }
 
-/** The condition of each filter, and its parameter; but of two that choose an index by a literal, and four in `listApprovals`. */
+/**
+ * The condition and the parameter of each filter, except two filters that choose an index by a literal and four that
+ * are in `listApprovals`.
+ */
 const CONDITIONS: {
   [Name in Exclude<keyof ApprovalFilter, 'status' | 'withdrawn' | 'session' | 'user' | 'from' | 'to'>]: [
     condition: string,

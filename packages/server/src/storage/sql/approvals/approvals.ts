@@ -220,7 +220,7 @@ async function expire(sql: Sql, { environmentId, now, revision }: ChangeOfApprov
     WHERE environment_id = :env AND id IN (:ids) AND status = 'PENDING' AND expires_at <= :now RETURNING ${COLUMNS}`
   const params = { env: environmentId, revision, now }
   const expired = await inChunks(ids, (chunk) => sql.all<ApprovalRow>(text, { ...params, ids: chunk }))
-  // approval.withdrawn was the last word on the others.
+  // The others were withdrawn, and approval.withdrawn was the last message about them.
   const news = expired.filter(({ withdrawnAt }) => withdrawnAt === null)
   await announceApprovals(sql, environmentId, 'approval.expired', news, now)
   return expired

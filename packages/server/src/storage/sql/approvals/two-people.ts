@@ -175,7 +175,7 @@ async function mayDecide(sql: Sql, environmentId: string, person: string): Promi
   return false
 }
 
-/** Whether who gave a standing approval could still give it. */
+/** Whether the person who gave a standing approval could still give it. */
 export function mayStillGrant(sql: Sql, environmentId: string, kind: string, id: string): Promise<boolean> {
   return kind === 'operator' ? mayDecide(sql, environmentId, id) : isInUse(sql, id)
 }

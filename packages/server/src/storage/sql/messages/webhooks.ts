@@ -66,7 +66,7 @@ async function changeWebhook(sql: Sql, environmentId: string, id: string, change
     const text = `UPDATE webhooks SET ${set} WHERE environment_id = :env AND id = :id`
     if ((await sql.run(text, { ...values, env: environmentId, id })) === 0) return null
     await sumWebhook(sql, environmentId, id)
-    // People confirmed their links for the app and the channel of before.
+    // People confirmed their links for the former app and channel.
     const isAnother = (['secret', 'url'] as const).some(
       (name) => change[name] !== undefined && change[name] !== before?.[name],
     )

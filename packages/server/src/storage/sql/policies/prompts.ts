@@ -165,7 +165,7 @@ async function changePrompt(
   change: TenantChange,
   audit: AuditEntry[],
 ): Promise<PromptRow | 'name_taken' | { deployedIn: string } | null> {
-  // Renames of the workspace follow each other.
+  // Renames in a workspace run one after another.
   await sql.run('UPDATE workspaces SET name = name WHERE id = :workspaceId', { workspaceId })
   const prompt = await findPrompt(sql, workspaceId, promptId)
   if (prompt === null) return null

@@ -42,7 +42,7 @@ function agentsOf(sql: Sql, environmentId: string, keys: string[]) {
   return allIn<{ id: string; key: string }>(sql, text, { env: environmentId, keys })
 }
 
-/** The least value that half, and 95 percent, of all are not above. */
+/** The smallest values that at least half, and at least 95 percent, of the waits do not exceed. */
 function percentilesOf(waits: readonly Wait[]): LatencyRow | null {
   const sorted = waits.map(({ ms }) => ms).toSorted((a, b) => a - b)
   const at = (percent: number) => sorted[Math.ceil((sorted.length * percent) / 100) - 1] ?? 0
