@@ -6,6 +6,7 @@ import type { BatchResult } from '@tacho/contract/record/event.ts'
 import type { FastifyInstance, FastifyRequest } from 'fastify'
 import { Counter, Gauge, Histogram, Registry } from 'prom-client'
 import type { Storage } from '../../storage/storage.ts'
+import type { InForce } from '../../storage/approvals/grants.ts'
 import { DERIVATIONS } from '../../domain/policies/derived-decision.ts'
 import { WORK_KINDS, type WorkBacklog } from '../../storage/engine/work.ts'
 import type { BodyMemory } from './read-body.ts'
@@ -198,43 +199,58 @@ const BACKLOG_KEPT_MS = 1_000
 const BACKLOG_WAIT_MS = 500
 
 function workMetrics(registry: Registry, storage: Storage): void {
-  let reading: { at: number; backlog: Promise<{ now: number; kinds: WorkBacklog[] } | null> } | null = null
+  type Reading = { now: number; kinds: WorkBacklog[]; inForce: InForce } | null
+  let reading: { at: number; backlog: Promise<Reading> } | null = null
   const backlog = () => {
     if (reading === null || performance.now() - reading.at >= BACKLOG_KEPT_MS) {
       const now = Date.now()
-      const kinds = storage.workBacklog(now)
+      const reads = Promise.all([storage.workBacklog(now), storage.countInForce(now)])
       // Without the store, the other metrics matter even more.
       reading = {
         at: performance.now(),
-        backlog: kinds.then(
-          (kindCounts) => ({ now, kinds: kindCounts }),
+        backlog: reads.then(
+          ([kinds, inForce]) => ({ now, kinds, inForce }),
           () => null,
         ),
       }
     }
     return reading.backlog
   }
-  const gaugeByKind = (name: string, help: string, read: (found: WorkBacklog, now: number) => number) =>
+  const gaugeOfStore = (
+    name: string,
+    help: string,
+    labelNames: string[],
+    show: (gauge: Gauge, backlog: NonNullable<Reading>) => void,
+  ) =>
     new Gauge({
       name,
       help,
-      labelNames: ['kind'],
+      labelNames,
       registers: [registry],
       // Describes the store, not this process.
       aggregator: 'max',
       async collect() {
         this.reset()
         // A store that hangs must not delay the other metrics.
-        const workBacklog = await within(backlog(), BACKLOG_WAIT_MS, null)
-        if (workBacklog === null) return
-        for (const kind of WORK_KINDS) this.set({ kind }, 0)
-        for (const each of workBacklog.kinds) this.set({ kind: each.kind }, read(each, workBacklog.now))
+        const storeReading = await within(backlog(), BACKLOG_WAIT_MS, null)
+        if (storeReading !== null) show(this, storeReading)
+        else if (labelNames.length === 0) this.remove()
       },
+    })
+  const gaugeByKind = (name: string, help: string, read: (found: WorkBacklog, now: number) => number) =>
+    gaugeOfStore(name, help, ['kind'], (gauge, { now, kinds }) => {
+      for (const kind of WORK_KINDS) gauge.set({ kind }, 0)
+      for (const each of kinds) gauge.set({ kind: each.kind }, read(each, now))
     })
   gaugeByKind('tacho_work_items', 'Waiting and running background work items', ({ items }) => items)
   gaugeByKind('tacho_work_late_seconds', 'How long the oldest due item has waited', ({ dueSince }, now) =>
     dueSince === null ? 0 : Math.max(0, now - dueSince) / 1000,
   )
+  const gaugeInForce = (name: string, help: string, member: keyof InForce) =>
+    gaugeOfStore(name, help, [], (gauge, { inForce }) => gauge.set(inForce[member]))
+  gaugeInForce('tacho_stops_in_effect', 'Stops that hold agents, sessions, runs or environments', 'stops')
+  gaugeInForce('tacho_grants_in_use', 'Standing approvals that may still approve calls', 'grants')
+  gaugeInForce('tacho_grants_in_use_uses', 'Calls that the standing approvals in use have approved', 'grantUses')
 }
 
 function processMetrics(

@@ -61,3 +61,11 @@ export interface GrantUse {
   inputEventId: string | null
   now: number
 }
+
+/** Of the whole installation. */
+export interface InForce {
+  stops: number
+  grants: number
+  /** Calls that these grants have approved. */
+  grantUses: number
+}

@@ -2,6 +2,7 @@
 import assert from 'node:assert/strict'
 import { randomUUID } from 'node:crypto'
 import { setTimeout as sleep } from 'node:timers/promises'
+import { isDeepStrictEqual } from 'node:util'
 import { test } from 'node:test'
 import { inputHash } from '@tacho/policy/input/input-hash.ts'
 import { sealedInputHash } from '@tacho/policy/input/sealed-input.ts'
@@ -388,4 +389,34 @@ onBoth('a grant serves no call after its token is revoked, or its person lost th
   const me = (await person.get<{ id: string }>('/me')).body
   await service.operator(`/workspaces/${workspaceId}/operators/${me.id}/role`, { body: { role: 'viewer' } })
   assert.equal((await ask(house, ofPerson)).status, 'PENDING')
+})
+
+onBoth('the metrics count stops and standing approvals while they hold, and what these approved', async (house) => {
+  const { service } = house
+  const names = ['tacho_stops_in_effect', 'tacho_grants_in_use', 'tacho_grants_in_use_uses']
+  const counted = async () => {
+    const { text } = await service.call('/metrics')
+    return names.map((name) => Number(new RegExp(`^${name} (\\d+)$`, 'm').exec(text)?.[1]))
+  }
+  const becomes = (wanted: number[], what: string) =>
+    eventually(async () => isDeepStrictEqual(await counted(), wanted), what)
+  // What is in memory for a second is older than the tests before.
+  await sleep(1_100)
+  const [stops = 0, grants = 0, uses = 0] = await counted()
+  const { policyId, toolName } = await newPolicy(house)
+  const fields = { policyId, toolName, runId: runOf(), agentId: 'a', inputHash: hashOf(toolName, {}) }
+  const first = await ask(house, fields)
+  assert.equal((await approve(house, first.id, { scope: 'input', uses: 5, minutes: 5 })).status, 200)
+  assert.equal((await ask(house, fields)).status, 'APPROVED')
+  await becomes([stops, grants + 1, uses + 1], 'the grant and its use')
+  const target = runOf()
+  const stopped = await service.operator<{ id: string }>(`${base(house)}/stops`, {
+    body: { scope: 'run', target, reason: 'for the metrics' },
+  })
+  assert.equal(stopped.status, 201, stopped.text)
+  const { id } = await grantOf(house, first.id)
+  assert.equal((await service.operator(`${base(house)}/approvals/grants/${id}/revoke`, { body: {} })).status, 200)
+  await becomes([stops + 1, grants, uses], 'the stop without the grant')
+  assert.equal((await service.operator(`${base(house)}/stops/${stopped.body.id}/resume`, { body: {} })).status, 200)
+  await becomes([stops, grants, uses], 'neither')
 })

@@ -96,9 +96,9 @@ test('metrics and documents can be turned off', async () => {
   }
 })
 
-test('any number of concurrent scrapes reads the backlog once', async () => {
-  let asked = 0
+function metricsOf(acts: Pick<Storage, 'workBacklog' | 'countInForce'>) {
   const storage = {
+    ...acts,
     gauges: () => ({
       queuedBytes: 0,
       commits: 0,
@@ -115,13 +115,28 @@ test('any number of concurrent scrapes reads the backlog once', async () => {
     clockOffsetMs: () => 0,
     writesRefused: () => null,
     nodes: () => 1,
-    workBacklog: async () => {
-      asked += 1
-      return []
-    },
   } as unknown as Storage
-  const replies = new ReplyMemory(1)
-  const metrics = createMetrics({ version: '1', storage, memory: new BodyMemory(1), replies })
+  return createMetrics({ version: '1', storage, memory: new BodyMemory(1), replies: new ReplyMemory(1) })
+}
+
+const NOTHING_HOLDS = { stops: 0, grants: 0, grantUses: 0 }
+
+test('any number of concurrent scrapes reads the backlog once', async () => {
+  let asked = 0
+  const workBacklog = () => {
+    asked += 1
+    return Promise.resolve([])
+  }
+  const metrics = metricsOf({ workBacklog, countInForce: () => Promise.resolve(NOTHING_HOLDS) })
   await Promise.all(Array.from({ length: 20 }, () => metrics.text()))
   assert.equal(asked, 1)
+})
+
+test('a store that does not answer leaves out its counts, not those of the process', async () => {
+  const fails = () => Promise.reject(new Error('no answer'))
+  const text = await metricsOf({ workBacklog: fails, countInForce: fails }).text()
+  assert.match(text, /^process_cpu_seconds_total \d/m)
+  for (const name of ['tacho_work_items', 'tacho_stops_in_effect', 'tacho_grants_in_use', 'tacho_grants_in_use_uses']) {
+    assert.doesNotMatch(text, new RegExp(`^${name}[ {]`, 'm'))
+  }
 })

@@ -464,6 +464,12 @@ test('work is taken and counted by index, and the count is bounded', async () =>
   assert.match(backlog, /SEARCH work USING COVERING INDEX work_by_due \(kind=\? AND due_at<\?\)/, backlog)
 })
 
+test('what is in force is counted by the indexes that have nothing else', async () => {
+  const [grants = '', stops = ''] = await plansOf('countInForce', 5)
+  assert.match(stops, /SCAN stops USING INDEX stops_in_effect/)
+  assert.match(grants, /SCAN approval_grants USING INDEX approval_grants_in_use/)
+})
+
 test('deliveries are found by their webhook and its environment', async () => {
   const page = { limit: 10, after: null }
   const attempt = { environmentId: 'env', webhookId: 'w', id: 'd', owner: 'o', at: 1, status: 'FAILED' }

@@ -9,11 +9,11 @@
  * grants itself, so that a rollback brings none back.
  */
 import { LIMITS } from '@tacho/contract/engine/limits.ts'
-import type { GrantFault, GrantRow, GrantUse, NewGrant } from '../../approvals/grants.ts'
+import type { GrantFault, GrantRow, GrantUse, InForce, NewGrant } from '../../approvals/grants.ts'
 import type { ApprovalRow, DecisionRow, OtherTools } from '../../approvals/approvals.ts'
 import type { AuditEntry } from '../../people/operators.ts'
 import { mapPage, type Page, type PageById } from '../../engine/page.ts'
-import { countOf, read, selectList, write, type Sql } from '../engine/sql.ts'
+import { countOf, lookup, read, selectList, write, type Sql } from '../engine/sql.ts'
 import { chunksOf, insertRows, withJson } from '../engine/rows.ts'
 import { textKey } from '../engine/keys.ts'
 import { insertAudit } from '../people/audit.ts'
@@ -24,6 +24,7 @@ import { nextRevision } from './revision.ts'
 import { approversNeeded, mayStillGrant, rulesOf } from './two-people.ts'
 
 export const grantsActs = {
+  ...lookup({ countInForce }),
   ...read({ listGrants, findGrant, findGrantsFor, findGrantFault, listHeldApprovals }),
   ...write({ useGrant, revokeGrant, announceHeld }),
 }
@@ -44,6 +45,18 @@ async function listGrants(sql: Sql, environmentId: string, { limit, after }: Pag
   const further = after === null ? '' : ' AND id < :after'
   const text = `SELECT ${COLUMNS} FROM approval_grants WHERE environment_id = :env${further} ORDER BY id DESC`
   return mapPage(await sql.page<object>(text, { env: environmentId, after }, limit), parsed)
+}
+
+const COUNTED = 10_000
+
+/** What holds in the whole installation, of the first rows that may: for its metrics. */
+async function countInForce(sql: Sql, now: number): Promise<InForce> {
+  const firstRows = (from: string) => `(SELECT * FROM ${from} LIMIT ${COUNTED}) AS counted`
+  const stops = `SELECT COUNT(*) AS count FROM ${firstRows('stops WHERE resumed_at IS NULL')}`
+  const grants = `SELECT COUNT(*) AS grants, CAST(COALESCE(SUM(uses), 0) AS BIGINT) AS "grantUses"
+    FROM ${firstRows('approval_grants WHERE ended_at IS NULL')} WHERE ${IN_USE}`
+  const counted = await sql.get<Omit<InForce, 'stops'>>(grants, { now })
+  return { stops: await countOf(sql, stops, {}), grants: 0, grantUses: 0, ...counted }
 }
 
 async function findGrant(sql: Sql, environmentId: string, id: string): Promise<GrantRow | null> {

@@ -57,6 +57,15 @@ export function stopsSuite(open: OpenStorage) {
       return [action, matched[0]?.message ?? null]
     }
 
+    test('is counted for the metrics of the whole store while it holds', async () => {
+      const { development: environmentId } = await newHome(storage())
+      const before = await storage().countInForce(NOON)
+      const { id } = await stop(environmentId)
+      assert.deepEqual(await storage().countInForce(NOON), { ...before, stops: before.stops + 1 })
+      await storage().resume(environmentId, id, resumed, [])
+      assert.deepEqual(await storage().countInForce(NOON), before)
+    })
+
     test('blocks what it names and nothing else, and ends without a trace in the configuration', async () => {
       const { workspaceId, development: env, production: other } = await newHome(storage())
       const policy = await newPolicy(storage(), workspaceId)
