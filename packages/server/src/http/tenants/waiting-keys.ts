@@ -33,7 +33,7 @@ export function createWaitingKeys({ storage, now, onError }: WaitingKeysOptions)
     }
   }
 
-  async function look(): Promise<void> {
+  async function lookAtKeys(): Promise<void> {
     lookAgain = true
     if (isLooking) return
     isLooking = true
@@ -58,7 +58,7 @@ export function createWaitingKeys({ storage, now, onError }: WaitingKeysOptions)
     observeRevision(observed: number): void {
       if (observed === revision) return
       revision = observed
-      if (environments.size > 0) void look()
+      if (environments.size > 0) void lookAtKeys()
     },
   }
 }
