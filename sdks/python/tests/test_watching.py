@@ -55,6 +55,22 @@ def test_a_change_arrives_in_the_answer_of_the_request_that_waits(make: Make, se
     assert client.codes == []
 
 
+def test_a_wait_whose_connection_is_cut_is_followed_soon_by_a_request_and_the_next_wait(make: Make, service: Service) -> None:
+    def cut(_: Any) -> tuple[int, Any, dict[str, str]]:
+        raise ConnectionAbortedError
+
+    offering = Offering(service)
+    service.script("/runtime-config", offering.first, cut, offering.first, offering.held)
+    client = make()
+    assert client.tacho.configuration.ready(120)
+    service.until(lambda: len(offering.asked) == 2)
+    started_at = time.monotonic()
+    service.until(lambda: len(offering.asked) == 4)
+    assert time.monotonic() - started_at < 20
+    assert client.codes == []
+    offering.released.release()
+
+
 def test_a_service_that_does_not_offer_it_sees_the_requests_of_before(make: Make, service: Service) -> None:
     client = make()
     assert client.tacho.configuration.ready(120)

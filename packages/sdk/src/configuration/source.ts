@@ -310,10 +310,13 @@ export class ConfigurationSource {
         ? undefined
         : await this.#ask({}, seconds * 1_000 + settings.requestTimeoutMs, seconds)
       this.#isWatching = false
-      if (reply?.kind !== 'reply') return
-      // One that does not wait must not be asked without end.
-      const isEarly = reply.status === 304 && runtime.now() - since < WATCH_AFTER_MS
-      await this.#take(reply, isEarly ? undefined : 0)
+      if (reply?.kind === 'reply') {
+        // One that does not wait must not be asked without end.
+        const isEarly = reply.status === 304 && runtime.now() - since < WATCH_AFTER_MS
+        await this.#take(reply, isEarly ? undefined : 0)
+      } else if (this.#wait?.signal.aborted) return
+      // A lost one: ask again after a backoff. The answer offers the next wait.
+      else this.#failures++
       this.#schedule()
     })
   }

@@ -51,6 +51,20 @@ test('a refresh by hand does not wait for the request that waits', async (t) => 
   assert.equal(service.requests('runtime-config')[2]?.path, '/openapi/v1/runtime-config')
 })
 
+test('a wait whose connection is cut is followed soon by a request, and the next wait', async (t) => {
+  const { service, open, held } = await start(t)
+  const cut: Answer = (response) => void response.destroy()
+  service.script('runtime-config', serve('a'), cut, serve('b'), held)
+  const tacho = open()
+  const said: string[] = []
+  tacho.configuration.onChange(({ revision }) => void said.push(revision))
+  await tacho.configuration.ready(10_000)
+  const startedAt = performance.now()
+  const asked = await service.until('runtime-config', 4)
+  assert.ok(performance.now() - startedAt < 20_000)
+  assert.deepEqual([asked.map(({ path }) => path.includes('wait=')), said.at(-1)], [[false, true, false, true], 'b'])
+})
+
 test('a service that does not offer it sees the requests of before, and one that answers early is not asked without end', async (t) => {
   const { service, open } = await start(t)
   service.script('runtime-config', serve('a', { etag: 'W/"a"' }))

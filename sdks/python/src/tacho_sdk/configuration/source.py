@@ -261,7 +261,14 @@ class RuntimeConfiguration:
         self._offered = 0
         timeout = seconds + self._core.settings.request_timeout
         reply = self._request(f"/runtime-config?wait={seconds}", timeout, self._stop_watching)
-        if self._is_stopped or not isinstance(reply, Reply):
+        if self._is_stopped:
+            return None
+        if not isinstance(reply, Reply):
+            # A lost one: the other thread asks again after a backoff. The answer offers the next wait.
+            with self._loading:
+                self._failures += 1
+                self._schedule(wait_seconds(self._failures, None, time.time(), random.random()))
+            self._worker.wake()
             return None
         if reply.status == 304:
             self._watch_from = started_at + _WATCH_AFTER_SECONDS
