@@ -102,7 +102,7 @@ export interface Recorded {
 
 export function recordedIn(cache: QueryClient, environmentId: string): Recorded {
   return {
-    // Completion is help: without an answer, there is less of it.
+    // Completion only helps: without an answer, it offers less.
     tools: () =>
       cache
         .fetchQuery({

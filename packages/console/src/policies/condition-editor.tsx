@@ -123,7 +123,7 @@ function marksOf(text: string): DecorationSet {
       offset = token.end
     }
   } catch {
-    // What no token begins with stays plain; the linter says what is wrong.
+    // Text that begins no token stays plain; the linter says what is wrong.
   }
   return marks.finish()
 }

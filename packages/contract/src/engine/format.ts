@@ -41,7 +41,7 @@ export function duration(ms: number): string {
   return `${days} d ${hours % 24} h`
 }
 
-/** `12 %`. Neither `0 %` nor `100 %` unless it is so. Empty without a whole. */
+/** `12 %`. Neither `0 %` nor `100 %` unless it is exact. Empty without a whole. */
 export function percent(partialCount: number, whole: number): string {
   if (whole === 0) return ''
   const rounded = Math.round((100 * partialCount) / whole)

@@ -166,7 +166,7 @@ export const LIMITS = {
   usagePartHours: 100,
   /** Events of such an hour; with more, it counts as a whole. */
   usagePartEvents: 20_000,
-  /** Runs, the newest before its end, that may have events in it. */
+  /** How many runs that began before its end may have events in it, the newest first. */
   usagePartRuns: 10_000,
   zoneChars: 64,
   usagePointsPage: 2_000,

@@ -7,7 +7,7 @@
  *                      │         └─> approved ─┐
  *                      └───────────────────────┴─> running ─> returned, failed, cancelled, did_not_report
  *
- * Each event tells one state. What became of a held call stands in its approval.
+ * Each event tells one state. What became of a held call is in its approval.
  */
 import { isObject, textAt, type Json } from '../record/payload-reader.ts'
 

@@ -3,7 +3,7 @@ import { number, percent } from '../engine/format.ts'
 
 /** Quantiles of the normal distribution: for 95 % between both sides, and for 80 % below. */
 const [Z, Z_OF_POWER] = [1.959964, 0.841621]
-/** A difference is called one below this probability of numbers at least as far apart without any. */
+/** Below this probability that chance alone sets numbers this far apart, a difference is called one. */
 const MOST_P = 0.05
 /** Exact sums are long for more runs than this; there, the normal distribution is as good. */
 const EXACT_RUNS = 20_000
@@ -108,7 +108,7 @@ function normalP(one: Share, other: Share): number {
 /** Beyond what chance would do. */
 export const isDifferent = (one: Share, other: Share): boolean => differenceP(one, other) <= MOST_P
 
-/** How many of each side would show a difference of this size, four times of five; null if the shares are equal. */
+/** How many of each side would show a difference of this size, four times out of five; null if the shares are equal. */
 export function neededEach(one: Share, other: Share): number | null {
   const [a, b] = [one.part / one.whole, other.part / other.whole]
   if (a === b) return null

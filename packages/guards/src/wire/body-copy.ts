@@ -3,7 +3,7 @@ import { createBrotliDecompress, createGunzip, createInflate } from 'node:zlib'
 import * as zlib from 'node:zlib'
 import { pipeline, Readable, type Transform } from 'node:stream'
 
-/** More of a request is not read for the recording. */
+/** At most this much of a request is read for the recording. */
 export const COPY_BYTES_MAX = 32 * 1_048_576
 /** Compressed bytes that wait for their decoder. */
 const WAITING_BYTES_MAX = 4 * 1_048_576

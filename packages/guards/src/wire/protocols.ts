@@ -241,7 +241,7 @@ const LINE_END = /\r\n|\n|\r(?!$)/
 const BLANK_CHARS_MAX = 65_536
 /** A longer answer is recorded without the text that came. */
 const RAW_CHARS_MAX = 65_536
-/** More of an answer is not read for the recording. */
+/** At most this much of an answer is read for the recording. */
 const ANSWER_CHARS_MAX = 16_777_216
 
 export function parsedOr(json: string, otherwise: unknown): unknown {

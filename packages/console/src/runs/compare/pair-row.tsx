@@ -36,7 +36,7 @@ export function PairRow({ pair, a, b, mark, isSameQuestion }: PairRowProps) {
         className="grid min-h-9 w-full grid-cols-1 gap-x-4 gap-y-1 px-2 py-1.5 text-left hover:bg-hover md:grid-cols-2"
       >
         <Side step={pair.a} words={words?.a} side="a" />
-        {/* A phone shows once what both say. */}
+        {/* A phone shows what is the same in both only once. */}
         <span className={`min-w-0 ${pair.a?.label === pair.b?.label ? 'max-md:hidden' : ''}`}>
           <Side step={pair.b} words={words?.b} side="b" />
         </span>

@@ -65,7 +65,7 @@ interface AgentCost extends Costing {
 
 const perRun = (agent: AgentCost): number => wholeCost(costsOf(agent)) / agent.runs
 
-/** Agents whose mean cost per run rose enough to look at their runs, those that cost the most more first. */
+/** Agents whose mean cost per run rose enough to look at their runs, the largest increase first. */
 export function dearerAgents<Agent extends AgentCost>(agents: readonly Agent[], before: readonly Agent[]): Agent[] {
   const earlier = new Map(before.map((agent) => [agent.key, agent]))
   const more = (agent: Agent) => {
@@ -149,7 +149,7 @@ export function roseWords(factor: number): string {
   return factor > 3 ? `rose ${Number(factor.toPrecision(2))}-fold` : `rose by ${Math.round((factor - 1) * 100)} %`
 }
 
-/** Issues whose titles say the same of other ids. */
+/** Issues whose titles differ only in ids. */
 export interface IssueKind<Issue> {
   /** The one that most runs have. */
   issue: Issue

@@ -206,7 +206,7 @@ function Edit({ edit: { files, hunks } }: { edit: ToldEdit }) {
   )
 }
 
-/** One line of a built file can be all of it. */
+/** A built file can be one long line. */
 function shortened(line: DiffLine | null): DiffLine | null {
   if (line === null || line.text.length <= LINE_CHARS) return line
   return { ...line, text: `${line.text.slice(0, LINE_CHARS).toWellFormed()}…` }

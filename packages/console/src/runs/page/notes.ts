@@ -19,7 +19,7 @@ const MAY_NOTE = new Set([
   'LLM_CALL',
   'SESSION_OUTCOME',
 ])
-/** A long conversation is not worth its note. */
+/** Reading a long conversation is not worth a note. */
 const NOTED_BYTES = 65_536
 const NOTE_CHARS = 140
 /** A row that is scrolled past reads nothing. */
@@ -105,7 +105,7 @@ function noteOn(eventType: string, label: string, payload: Json): string {
     // The mark of a failed call says why it never ran.
     if (end !== null) return isFailedCall(payload) ? '' : end
     const call = callInShort(payload, NOTE_CHARS, pathEnd)
-    // JSON is for the step itself.
+    // JSON is shown only in the step itself.
     return /^[[{]/.test(call) ? '' : call
   }
   const why = whyCancelled(eventType, payload)

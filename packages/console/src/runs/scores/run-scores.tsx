@@ -44,7 +44,7 @@ export function RunScores({ place, run, onStep }: Props) {
   )
 }
 
-/** Yes and no have a sign and a colour; a number or a word says itself. */
+/** Yes and no have a sign and a colour; a number or a word needs neither. */
 export function ScoreChip({ score }: { score: OperatorRun['scores'][number] }) {
   const { name, kind, mean, count } = score
   const title = count === 1 ? name : `${name}: ${count} scores`

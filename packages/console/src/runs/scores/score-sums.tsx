@@ -28,7 +28,7 @@ export function ScoreSums({ window, ...props }: WindowProps) {
   return <ScoreSumsTable {...props} window={hourTimes(window)} />
 }
 
-/** What was scored in a time, by agent, prompt version or author. Nothing, where nothing was. */
+/** What was scored in a time, by agent, prompt version or author. Shows nothing if nothing was scored. */
 export function ScoreSumsTable({ environmentId, window, by, name: only }: Props) {
   const { data, error } = useQuery(scoreSumsQuery(environmentId, { ...window, by }))
   const rows = (data?.items ?? []).flatMap(({ key, name, scores }) =>

@@ -297,7 +297,7 @@ const waits = (head: string, of: 'runs' | 'approvals'): Column<UsagePoint> => ({
   wide: true,
   cell: ({ waiting }) => percentiles(waiting?.[of] ?? null),
 })
-/** How long people waited for the agent, and it for them. */
+/** How long people waited for the agent, and the agent for people. */
 const WAITING_COLUMNS = [waits('Run p50 / p95', 'runs'), waits('Decision p50 / p95', 'approvals')]
 const LATENCY_COLUMNS = [latency('Model p50 / p95', 'llmLatency'), latency('Tool p50 / p95', 'toolLatency')]
 

@@ -22,7 +22,7 @@ export function AccountMenu({ onKeys }: { onKeys: () => void }) {
   async function signOut(): Promise<void> {
     await operator.signOut()
     forgetDrafts()
-    // First away from the page: it would ask for its data again without a session.
+    // Leaves the page first, because it would ask for its data again without a session.
     await router.navigate({ to: '/sign-in' })
     cache.clear()
   }

@@ -18,7 +18,7 @@ export default function Markdown({ text }: { text: string }) {
 }
 
 const drawn = (tokens: readonly Token[] | undefined, depth: number): ReactNode =>
-  // A part has no other name than its place.
+  // Only its place identifies a part.
   tokens?.map((token, at) => <Part key={at} token={token} depth={depth + 1} />)
 
 const Plain = ({ text }: { text: string }) => <ShownText text={text} lineBreaks />
@@ -37,7 +37,7 @@ function Part({ token, depth }: { token: Token; depth: number }) {
     case 'paragraph':
       return <p>{inside}</p>
     case 'heading':
-      // No heading of the page: that would put its outline into the hands of clients.
+      // Not a heading of the page, because clients would then control its outline.
       return <p className="font-semibold">{inside}</p>
     case 'strong':
       return <strong>{inside}</strong>

@@ -15,7 +15,7 @@ export function ShownText({ text, lineBreaks = false, quoted = false }: Props) {
   return (
     <>
       {quoted && <Mark>“</Mark>}
-      {/* A part has no other name than its place. */}
+      {/* Only its place identifies a part. */}
       {parts.map((shownPart, at) => (
         <Part key={at} part={shownPart} />
       ))}
