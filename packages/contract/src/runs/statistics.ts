@@ -3,7 +3,7 @@ import { number, percent } from '../engine/format.ts'
 
 /** Quantiles of the normal distribution: for 95 % between both sides, and for 80 % below. */
 const [Z, Z_OF_POWER] = [1.959964, 0.841621]
-/** Below this probability that chance alone sets numbers this far apart, a difference is called one. */
+/** A difference counts if chance alone would cause it with less than this probability. */
 const MOST_P = 0.05
 /** Exact sums are long for more runs than this; there, the normal distribution is as good. */
 const EXACT_RUNS = 20_000
