@@ -133,14 +133,16 @@ export class ValueIndex {
 
   #grow(): void {
     const [hashes, sources] = [this.#hashes, this.#sources]
-    this.#hashes = new Uint32Array(hashes.length * 2)
-    this.#sources = new Uint16Array(hashes.length * 2)
-    hashes.forEach((hash, at) => {
-      if (hash === 0) return
+    const slots = Math.min(hashes.length * 4, SLOTS_MAX)
+    this.#hashes = new Uint32Array(slots)
+    this.#sources = new Uint16Array(slots)
+    for (let at = 0; at < hashes.length; at++) {
+      const hash = hashes[at] as number
+      if (hash === 0) continue
       const slot = this.#slotOf(hash)
       this.#hashes[slot] = hash
       this.#sources[slot] = sources[at] as number
-    })
+    }
   }
 }
 

@@ -19,10 +19,13 @@ const INVISIBLE = /[\u00ad\u180e\u200b-\u200f\u202a-\u202e\u2060-\u2064\u2066-\u
 const WORD = /[\p{L}\p{N}]+/gu
 /** "name [at] example (dot) com". */
 const SPELLED = /\s*[[({<]\s*(?:at|dot)\s*[\])}>]\s*/g
+/** Takes a tenth of the time. */
+const MAY_BE_SPELLED = /[[({<]\s*(?:at|dot)/
 
 export function wordsOf(text: string): string[] {
   const plain = ASCII.test(text) ? text : text.normalize('NFKC').replace(INVISIBLE, '')
-  return plain.toLowerCase().replace(SPELLED, ' ').match(WORD) ?? []
+  const lower = plain.toLowerCase()
+  return (MAY_BE_SPELLED.test(lower) ? lower.replace(SPELLED, ' ') : lower).match(WORD) ?? []
 }
 
 /** The text, and what its encodings hold. At most twice as long. */
@@ -87,9 +90,12 @@ function textOf(bytes: Uint8Array): string | undefined {
 
 /** The numbers among the words of a text, in one spelling: `$1,200.50` and `1200.5` are `1200.5`. */
 export function numbersOf(text: string): string[] {
-  return Array.from(text.match(NUMBER) ?? [], (digits) => numberText(Number(digits.replaceAll(',', ''))))
+  const numbers = text.match(NUMBER) ?? []
+  // Most are spelled so already.
+  return numbers.map((digits) => (PLAIN.test(digits) ? digits : numberText(Number(digits.replaceAll(',', '')))))
 }
 
+const PLAIN = /^[1-9]\d*$/
 const NUMBER = /(?<![\d.,])(?:\d{1,3}(?:,\d{3})+|\d{1,15})(?:\.\d{1,9})?(?![\d.,]*\d)/g
 
 export function numberText(value: number): string {
