@@ -285,7 +285,7 @@ export class ConfigurationSource {
       return false
     }
     if (reply.status !== 200) return this.#fail(`status ${reply.status}`, reply.header('retry-after'))
-    const checked = await checkConfiguration(reply.json)
+    const checked = await checkConfiguration(reply.json, this.#current)
     if (!checked.ok) return this.#fail(checked.problem, null)
     this.#etag = reply.header('etag')
     this.#confirmedAt = runtime.now()

@@ -6,6 +6,7 @@ import path from 'node:path'
 import { test, type TestContext } from 'node:test'
 import { json, refuse, startScriptedService, type Answer } from '@tacho/sdk-conformance/scripted-service.ts'
 import { Tacho, type TachoOptions } from '../../src/index.ts'
+import { checkConfiguration } from '../../src/configuration/configuration.ts'
 import { hostRuntime, type Runtime } from '../../src/delivery/runtime.ts'
 
 function prompt(name: string, content: string) {
@@ -264,6 +265,19 @@ test('a session gets the same version of a shared prompt in every process and SD
     if (session.length <= 255)
       assert.deepEqual(await tacho.run({ runId: session }, contents), ['stable', 'other'], session)
   }
+})
+
+test('a prompt that did not change is not hashed again, and one with the hash of another text is refused', async (t) => {
+  const digest = t.mock.method(crypto.subtle, 'digest')
+  const served = (...prompts: object[]) => ({ revision: 'r', prompts, policies: [] })
+  const first = await checkConfiguration(served(prompt('a', 'one'), prompt('b', 'two')))
+  assert.ok(first.ok)
+  assert.equal(digest.mock.callCount(), 2)
+  const { configuration } = first
+  assert.equal((await checkConfiguration(served(prompt('a', 'one'), prompt('b', 'new')), configuration)).ok, true)
+  assert.equal(digest.mock.callCount(), 3)
+  const forged = { ...prompt('b', 'two'), content: 'another' }
+  assert.equal((await checkConfiguration(served(prompt('a', 'one'), forged), configuration)).ok, false)
 })
 
 test('a share of another form is left out, and a wrong hash in one rejects the configuration', async (t) => {
