@@ -196,3 +196,35 @@ test('a call that was approved, and blocked by a stop that came meanwhile, is as
     await host.close()
   }
 })
+
+test('a call that was approved, and that a stop kept from running, does not run in a replay, and is no difference', async () => {
+  const held = { policyId: 'held', name: 'held', version: '1', condition: 'true', severity: 'HIGH' } as const
+  const policies = [{ ...held, action: 'REQUIRE_APPROVAL' }]
+  const input = { order: 1 }
+  const at = (step: number, from: number) => ({ step, from, to: from })
+  const asked = { kind: 'decision', tool: 'refund', action: 'REQUIRE_APPROVAL', input } as const
+  const approved = { kind: 'approval', tool: 'refund', status: 'APPROVED' } as const
+  const ran = { ...at(3, 2), to: 3, kind: 'tool', tool: 'refund', input, outcome: 'returned', output: 'paid' } as const
+  const end = { kind: 'end', status: 'COMPLETED' } as const
+  const before: Tape['steps'] = [
+    { ...at(1, 1), ...asked, policies: ['held'] },
+    { ...at(2, 1), ...approved },
+  ]
+  for (const [steps, outcome] of [
+    [[...before, { ...at(3, 2), ...end }], /approval_unavailable/],
+    [[...before, ran, { ...at(4, 4), ...end }], /^paid$/],
+  ] as [Tape['steps'], RegExp][]) {
+    const host = new ReplayHost(readBack(madeTape(steps, { agent: 'A', policies })), STRICT)
+    process.env['TACHO_REPLAY'] = await host.start()
+    try {
+      const tacho = new Tacho({ apiKey: 'replay', agentName: 'A', onDiagnostic: () => undefined })
+      const refund = tacho.guard((_: { order: number }): unknown => assert.fail('it ran'), { name: 'refund' })
+      assert.match(String(await tacho.run(() => refund(input).catch(String))), outcome)
+      await tacho.shutdown()
+      assert.equal(host.result().departure?.sentence, undefined)
+    } finally {
+      delete process.env['TACHO_REPLAY']
+      await host.close()
+    }
+  }
+})

@@ -9,7 +9,6 @@ import { Readable } from 'node:stream'
 import { pipeline } from 'node:stream/promises'
 import { setTimeout } from 'node:timers/promises'
 import { gunzipSync } from 'node:zlib'
-import { STOP_POLICY } from '@tacho/contract/engine/words.ts'
 import type { ToolLabel } from '@tacho/contract/policies/tool-labels.ts'
 import { isObject } from '@tacho/contract/record/payload-reader.ts'
 import { completePath } from '@tacho/guards/wire/clients.ts'
@@ -22,6 +21,7 @@ import {
 import type { LocalPolicy } from '../../../../sdk/src/guard/rules.ts'
 import { Cursor, type CursorOptions, type Departure, type ToolAnswer } from './cursor.ts'
 import { decisionDeparture } from './outcome.ts'
+import { approvalsThatRanNothing, stopsOf } from './recorded-approvals.ts'
 import { recordedSteps, type Decided } from './recorded-steps.ts'
 import type { ApprovalStep, Tape, TapeStep } from './tape.ts'
 import { errorReply, jsonReply, wireQuestion, type WireReply } from './wire-answer.ts'
@@ -89,6 +89,9 @@ export class ReplayHost {
   /** By id of the policy: how many approvals were decided before the stop first blocked a call. */
   readonly #stops: ReadonlyMap<string, number>
   #decidedCount = 0
+  readonly #ranNothing: ReadonlySet<ApprovalStep>
+  /** Ids of approvals under which nothing may run. */
+  readonly #unclaimable = new Set<unknown>()
   /** Guarded calls that were asked for. */
   #askedCount = 0
   readonly #texts = new SharedTexts()
@@ -106,6 +109,7 @@ export class ReplayHost {
     const approvals = tape.steps.filter((step) => step.kind === 'approval')
     this.#service = new FakeService((request) => this.#decide(approvals, request))
     this.#stops = stopsOf(tape)
+    this.#ranNothing = approvalsThatRanNothing(tape)
     this.#servePolicies()
     this.#service.prompts = Object.fromEntries(tape.head.prompts.map(({ name, content }) => [name, content]))
   }
@@ -239,6 +243,11 @@ export class ReplayHost {
     // Unpacked here: by streams, a body of the SDK takes four times as long.
     const isPacked = plainHeaders['content-encoding'] === 'gzip'
     const content = (isPacked ? gunzipSync(body, { maxOutputLength: BODY_BYTES }) : body).toString()
+    if (method === 'POST' && path.startsWith('/openapi/v1/issue-records') && this.#isRefusedClaim(content))
+      return send(
+        response,
+        jsonReply(409, { status: 409, code: 'conflict', detail: 'Nothing ran under this approval' }),
+      )
     const reply = (await this.#service.fetch(`http://replay${path}`, {
       method,
       headers: plainHeaders,
@@ -261,6 +270,14 @@ export class ReplayHost {
     const sentHeaders = { 'content-type': 'application/json', ...(etag !== null && { etag }) }
     if (reply.status === 304) response.writeHead(304, sentHeaders).end()
     else send(response, { status: reply.status, headers: sentHeaders, body: replyHeaders })
+  }
+
+  /** A client claims an approval before the tool runs. */
+  #isRefusedClaim(content: string): boolean {
+    if (this.#unclaimable.size === 0) return false
+    const { detectionType, evidence } = JSON.parse(content) as { detectionType?: unknown; evidence?: unknown }
+    const { approvalId, decision } = isObject(evidence) ? evidence : {}
+    return detectionType === 'APPROVAL_PENDING' && decision === 'APPROVED' && this.#unclaimable.has(approvalId)
   }
 
   #withReason(text: string): string {
@@ -297,6 +314,7 @@ export class ReplayHost {
       this.#approvedOthers.set(toolName, (this.#approvedOthers.get(toolName) ?? 0) + 1)
     left.splice(left.indexOf(step), 1)
     this.#decidedCount++
+    if (this.#ranNothing.has(step)) this.#unclaimable.add(id)
     this.#servePolicies()
     if (step.reason !== undefined) this.#reasons.set(id, step.reason)
     return step.status === 'APPROVED' ? 'approve' : step.status === 'REJECTED' ? 'reject' : 'expire'
@@ -324,17 +342,6 @@ export class ReplayHost {
     if (reply.body) await pipeline(Readable.fromWeb(reply.body), response)
     else response.end()
   }
-}
-
-function stopsOf({ steps }: Tape): Map<string, number> {
-  const stops = new Map<string, number>()
-  let approvals = 0
-  for (const step of steps) {
-    if (step.kind === 'approval') approvals++
-    const policies = step.kind === 'decision' ? step.policies : []
-    for (const id of policies) if (id.startsWith(STOP_POLICY) && !stops.has(id)) stops.set(id, approvals)
-  }
-  return stops
 }
 
 const NOT_FORWARDED = new Set([
