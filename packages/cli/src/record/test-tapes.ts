@@ -7,6 +7,7 @@ import { connect, wholeNumber } from '../engine/options.ts'
 import { counted, printable, printJson, printLine } from '../engine/output.ts'
 import { failed, wrongUsage } from '../engine/stop.ts'
 import { datasetsFolder } from './dataset.ts'
+import { openPricing, spentIn } from './experiment/run-facts.ts'
 import { datasetFile, readDataset, type Dataset } from './tape/dataset-file.ts'
 import { NO_EXPECTATIONS, readExpectations, unfulfilled, type Expectations } from './tape/expectations.ts'
 import {
@@ -17,6 +18,7 @@ import {
   type Replacements,
 } from './tape/replacements.ts'
 import { replayCommand } from './tape/replay-command.ts'
+import type { TapeStep } from './tape/tape.ts'
 import { ignoredOf, ignoreOption, tapeIn } from './tape-files.ts'
 
 interface TestOptions extends ReplacementOptions {
@@ -144,10 +146,24 @@ async function testTape(
   })
   const { departure, isSilent, milliseconds } = replay
   // Everything after the first difference differs too.
-  const faults = departure ? [departure.sentence] : unfulfilled(expected, tape, replay)
+  const { tokens, cost } = expected.budget
+  const spent = departure || (tokens ?? cost) === undefined ? UNKNOWN : await spentBy(replay.steps)
+  const faults = departure ? [departure.sentence] : unfulfilled(expected, tape, replay, spent)
   if (isSilent && tape.head.recordedBy !== 'wire')
     faults.push('the command recorded nothing: it has no SDK, or does not record')
   return { tape: file, ok: faults.length === 0, faults, milliseconds }
+}
+
+const UNKNOWN = { tokens: null, cost: null }
+
+/** By the price table: a test gives the same result without Tacho. */
+async function spentBy(steps: readonly TapeStep[]): Promise<{ tokens: number | null; cost: number | null }> {
+  const pricing = await openPricing()
+  try {
+    return await spentIn(steps, pricing)
+  } finally {
+    await pricing.close()
+  }
 }
 
 function expectationsBeside(file: string): Expectations {

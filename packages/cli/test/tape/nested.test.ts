@@ -3,7 +3,8 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { Tacho } from '@tacho/sdk'
 import { fakeTacho } from '@tacho/sdk/testing'
-import { factsOf, openPricing } from '../../src/record/experiment/run-facts.ts'
+import { factsOf, openPricing, spentIn } from '../../src/record/experiment/run-facts.ts'
+import { readExpectations, unfulfilled } from '../../src/record/tape/expectations.ts'
 import { Cursor } from '../../src/record/tape/cursor.ts'
 import { ReplayHost } from '../../src/record/tape/host.ts'
 import { recordedSteps } from '../../src/record/tape/recorded-steps.ts'
@@ -91,7 +92,25 @@ test('an experiment counts, before and after, only what a replay can do: nothing
   const before = await facts(whole)
   assert.deepEqual(before, await facts(outer))
   assert.partialDeepStrictEqual(before, { steps: 2, tokens: 15, cost: 0.25, modelMs: 7 })
+  // Without usage or a price, nothing is known.
+  const { usage: _, cost: __, ...silent } = { ...model, ...step(3) }
+  assert.partialDeepStrictEqual(await facts([...outer, silent]), { tokens: null, cost: null })
+  const failed = { ...silent, error: { message: 'overloaded' } }
+  assert.partialDeepStrictEqual(await facts([...outer, failed]), { tokens: 15, cost: 0.25 })
   await pricing.close()
+})
+
+test('a budget of cost counts calls without a cost of their own by the price table', async () => {
+  const pricing = await openPricing()
+  const usage = { promptTokens: 1_000_000, completionTokens: 0 }
+  const steps: TapeStep[] = [{ step: 1, kind: 'model', from: 0, to: 0, model: 'gpt-4o', usage }]
+  const spent = await spentIn(steps, pricing)
+  await pricing.close()
+  const outcome = { steps, outcome: 'COMPLETED', milliseconds: 1 }
+  const faults = (budget: string) => unfulfilled(readExpectations(`budget: ${budget}`), madeTape(steps), outcome, spent)
+  assert.deepEqual(faults('{ cost: 100, tokens: 1000000 }'), [])
+  assert.match(faults('{ cost: 0.01 }').join(), /^a cost of [\d.]+ is more than 0\.01$/)
+  assert.deepEqual(faults('{ tokens: 999999 }'), ['1000000 tokens are more than 999999'])
 })
 
 test('a tape of a stranger, whose steps are inside of each other, ends no cursor', () => {

@@ -142,12 +142,14 @@ test('a folder of tapes is a test suite: what is expected beside a tape, what wa
   )
   assert.deepEqual([good.code, good.passed], [0, 1], String(good.items[0]?.faults))
   assert.match(readFileSync(junit, 'utf8'), /<testsuite name="tacho test" tests="1" failures="0">/)
-  const bad = await run(`${ignore}never: [refund]\noutcome: FAILED\nanswer: Sorry`)
+  const bad = await run(`${ignore}never: [refund]\noutcome: FAILED\nanswer: Sorry\nbudget: { tokens: 1, cost: 1 }`)
   assert.equal(bad.code, 1)
   assert.deepEqual(bad.items[0]?.faults, [
     'the outcome is COMPLETED, not FAILED',
     'refund was called',
     'the answer does not say "Sorry"',
+    'the budget of tokens cannot hold: a call of a model has no usage',
+    'the budget of cost cannot hold: a call of a model has no usage, or its model no known price',
   ])
   assert.match(
     readFileSync(junit, 'utf8'),

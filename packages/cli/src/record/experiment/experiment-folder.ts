@@ -268,7 +268,9 @@ function isResult(value: unknown): value is RunResult {
 function isFacts(value: unknown): boolean {
   if (!isObject(value)) return false
   const { outcome, steps, tokens, cost, modelMs, scores } = value
-  return isText(outcome) && [steps, tokens, cost ?? 0].every(isAmount) && Number.isFinite(modelMs) && isObject(scores)
+  return (
+    isText(outcome) && [steps, tokens ?? 0, cost ?? 0].every(isAmount) && Number.isFinite(modelMs) && isObject(scores)
+  )
 }
 
 function isExperiment(value: unknown): value is Experiment & Record<string, unknown> {

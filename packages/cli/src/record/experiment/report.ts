@@ -44,7 +44,7 @@ export function resultCells(result: RunResult): string[] {
     way === null ? 'same' : `another at step ${way.step}`,
     sides(({ steps }) => spokenNumber(steps)),
     sides(({ cost }) => (cost === null ? 'unknown' : spokenMoney(Number(cost.toPrecision(3))))),
-    sides(({ tokens }) => spokenNumber(tokens)),
+    sides(({ tokens }) => (tokens === null ? 'unknown' : spokenNumber(tokens))),
     sides(({ modelMs }) => duration(modelMs)),
     names.map((name) => `${name} ${sides(score(name))}`).join(', '),
     measure === null ? '' : spokenNumber(Number(measure.toPrecision(6))),

@@ -9,7 +9,8 @@ export interface RunFacts {
   outcome: string
   /** Calls of models and tools. */
   steps: number
-  tokens: number
+  /** Null: a call has no usage. */
+  tokens: number | null
   /** US dollars, sent and estimated; null: a call has no known price. */
   cost: number | null
   /** The time in models. Tools are left out, because those of a replay answer at once. */
@@ -28,7 +29,8 @@ export interface Costed {
 
 export interface Pricing {
   costOf(calls: readonly Json[]): Promise<Costed>
-  tokensOf(calls: readonly Json[]): number
+  /** Null: a call that did not fail has no usage. */
+  tokensOf(calls: readonly Json[]): number | null
   close(): Promise<void>
 }
 
@@ -61,13 +63,27 @@ export async function openPricing(source?: { client: OperatorClient; workspaceId
       const unknown = unpriced.filter(isUnknown).map(({ model }) => model || 'a model without a name')
       return { cost: cost + (estimator.ofCalls(unpriced, now).estimatedCost ?? 0), unknown: [...new Set(unknown)] }
     },
-    tokensOf: (calls) => sum(calls.map((call) => usageOf('LLM_CALL', call)?.totalTokens ?? 0)),
+    tokensOf(calls) {
+      if (calls.some(({ usage, error }) => usage === undefined && error === undefined)) return null
+      return sum(calls.map((call) => usageOf('LLM_CALL', call)?.totalTokens ?? 0))
+    },
     close: prices.close,
   }
 }
 
 export const modelPayloads = (events: readonly RunEvent[]): Json[] =>
   events.flatMap(({ eventType, payload }) => (eventType === 'LLM_CALL' ? [payload] : []))
+
+/** What the models of these steps used. */
+export async function spentIn(
+  steps: readonly TapeStep[],
+  pricing: Pricing,
+): Promise<Pick<RunFacts, 'tokens' | 'cost'>> {
+  const models = steps.filter((step): step is ModelStep => step.kind === 'model')
+  const calls = models.map(({ model, usage, cost, error }): Json => ({ model, usage, cost, error }))
+  const { cost, unknown } = await pricing.costOf(calls)
+  return { tokens: pricing.tokensOf(calls), cost: unknown.length > 0 ? null : Math.round(cost * NANOS) / NANOS }
+}
 
 export async function factsOf(
   { steps, outcome, scores }: { steps: readonly TapeStep[]; outcome: string; scores: Record<string, number> },
@@ -76,13 +92,10 @@ export async function factsOf(
   // A tape answers a guarded call whole, so that what it does inside itself is in no replay.
   const outer = steps.filter(({ within }) => within === undefined)
   const models = outer.filter((step): step is ModelStep => step.kind === 'model')
-  const calls = models.map(({ model, usage, cost, error }): Json => ({ model, usage, cost, error }))
-  const { cost, unknown } = await pricing.costOf(calls)
   return {
     outcome,
     steps: outer.filter(({ kind }) => kind === 'model' || kind === 'tool').length,
-    tokens: pricing.tokensOf(calls),
-    cost: unknown.length > 0 ? null : Math.round(cost * NANOS) / NANOS,
+    ...(await spentIn(outer, pricing)),
     modelMs: Math.round(sum(models.map(({ latency = 0 }) => latency))),
     scores,
   }

@@ -86,8 +86,13 @@ export interface Replayed {
   milliseconds: number
 }
 
-/** One sentence for each. */
-export function unfulfilled(expected: Expectations, tape: Tape, { steps, outcome, milliseconds }: Replayed): string[] {
+/** One sentence for each. @param spent null: not known. */
+export function unfulfilled(
+  expected: Expectations,
+  tape: Tape,
+  { steps, outcome, milliseconds }: Replayed,
+  spent: { tokens: number | null; cost: number | null },
+): string[] {
   const { tools, never, calls, answer, budget } = expected
   const faults: string[] = []
   const check = (isFulfilled: boolean, sentence: string) => void (isFulfilled || faults.push(sentence))
@@ -105,26 +110,24 @@ export function unfulfilled(expected: Expectations, tape: Tape, { steps, outcome
   const lastAnswer = JSON.stringify(recordedMessages(models.at(-1)?.output).map(({ content }) => content))
   for (const text of answer)
     check(lastAnswer.includes(JSON.stringify(text).slice(1, -1)), `the answer does not say ${shown(text)}`)
-  const { tokens = Infinity, cost = Infinity, seconds = Infinity } = budget
-  const usedTokens = sum(models.map(tokensOf))
-  const usedCost = sum(models.map((step) => step.cost ?? 0))
-  check(usedTokens <= tokens, `${usedTokens} tokens are more than ${tokens}`)
-  check(usedCost <= cost, `a cost of ${usedCost} is more than ${cost}`)
+  const { tokens, cost, seconds = Infinity } = budget
+  const within = (used: number | null, most: number | undefined, text: string, lacks: string) => {
+    if (most === undefined) return
+    check(used === null || used <= most, `${text.replace('#', String(used))} more than ${most}`)
+    check(used !== null, `the budget of ${lacks}`)
+  }
+  within(spent.tokens, tokens, '# tokens are', 'tokens cannot hold: a call of a model has no usage')
+  within(
+    spent.cost,
+    cost,
+    'a cost of # is',
+    'cost cannot hold: a call of a model has no usage, or its model no known price',
+  )
   check(milliseconds <= seconds * 1_000, `${milliseconds / 1_000} seconds are more than ${seconds}`)
   return faults
 }
 
 const listed = (names: readonly string[]): string => (names.length === 0 ? 'none' : names.join(', '))
-const sum = (numbers: readonly number[]): number => numbers.reduce((total, one) => total + one, 0)
-
-function tokensOf({ usage }: ModelStep): number {
-  const {
-    totalTokens,
-    promptTokens = 0,
-    completionTokens = 0,
-  } = (isObject(usage) ? usage : {}) as Record<string, number>
-  return totalTokens ?? promptTokens + completionTokens
-}
 
 /** An object has at least the wanted members. */
 function contains(value: unknown, wanted: unknown): boolean {
