@@ -42,8 +42,8 @@ export const host: Benchmark = {
 some of whose sentences speak of passwords, tokens and keys; no text comes twice. **Conversation**: the input is a list of messages of that length in \
 all, of which only the last two are new, as when an agent goes on; none speaks of credentials. The others take the list as JSON text, which is made in \
 the call. Tacho shortens a payload of more than 256 kB. A service answers at once and counts what arrives; all of it must. In turn with OpenTelemetry’s SDK (its batch \
-processor; OTLP as JSON in TypeScript, as protobuf in Python) and with Langfuse’s SDK, each with its default settings. Tacho masks credentials; the \
-others mask nothing. Every recorder has a process of its own, which is warm.',
+processor; OTLP as JSON in TypeScript, as protobuf in Python) and with Langfuse’s SDK, each with its default settings. Tacho masks credentials, in Python with \
+its extra `fast`; the others mask nothing. Every recorder has a process of its own, which is warm.',
     '**Processor time** is that of the whole process for each call, until everything is delivered. **In the call** is the median of a record call. **The worst \
 pause** is the longest time between two turns of the host while it records and delivers; in Python, the longest time that the host’s thread waits to run \
 again. The time in which other programs ran instead is taken off where the system counts it; the note shows the noise that is left.',

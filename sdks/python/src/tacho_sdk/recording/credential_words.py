@@ -18,6 +18,7 @@ from .credentials import (
     mask_assignments,
     value_at,
 )
+from .scanner import SCANNED_CHARS, scanner
 
 # Every name of a credential contains one of these, in lower case.
 _WORDS = "pass pwd secret key auth credential cookie jwt otp cvv cvc token bearer signature".split()
@@ -68,6 +69,8 @@ def may_hold_credentials(text: str) -> bool:
     Whether a text or JSON text may contain a credential. False is certain; few texts that only mention passwords
     give True. Called for every event.
     """
+    if len(text) >= SCANNED_CHARS and not scanner.may_match(text):
+        return False
     lower = lower_of(text)
     for pattern in _MAYBE_NAMED[:-1]:
         if pattern.search(lower):

@@ -12,9 +12,10 @@ from ..exact import class_name
 from ..limits import PAYLOAD_BYTES, PAYLOAD_LEVELS
 from .exception import exception_classes, exception_details
 from .mask import Mask
-from .plain import FIELDS_MAX, Plain, dump, error_text, is_error, to_plain, well_formed_json
+from .plain import FIELDS_MAX, Json, Plain, dump, error_text, is_error, to_plain, well_formed_json
 from .shorten import shorten
 from .text import cut_text, utf8_length
+from .texts import Texts, restored_fields
 
 Capture = Literal["full", "metadata-only"]
 Payload = Mapping[str, object]
@@ -84,11 +85,12 @@ class Payloads:
         self._capture = capture
         self._metadata_keys = metadata_keys
         self._mask = mask
+        self._texts = Texts(mask)
         self._diagnostics = diagnostics
 
     def capture(self, payload: Payload | None, event_type: str = "") -> Plain:
         """A copy of the payload, to be written later."""
-        return _EMPTY if payload is None else to_plain(self._chosen(payload, event_type), PAYLOAD_LEVELS)
+        return _EMPTY if payload is None else to_plain(self._chosen(payload, event_type), PAYLOAD_LEVELS, has_marks=True)
 
     def write(self, payload: Payload | None, max_bytes: int = PAYLOAD_BYTES) -> str:
         """The JSON text of a payload as recorded. `max_bytes`: default and most 256 KiB."""
@@ -96,16 +98,11 @@ class Payloads:
 
     def written(self, captured: Plain, max_bytes: int = PAYLOAD_BYTES) -> str:
         """The same of a captured one."""
-        plain, text = well_formed_json(captured.value)
+        plain: dict[str, Json] | None = None
         try:
-            if self._mask.touches(text):
-                masked = self._mask.value(plain)
-                seals = plain.get("inputSeals")
-                plain = masked if isinstance(masked, dict) else {"masked": "[masked:error]"}
-                if isinstance(seals, dict) and all(isinstance(one, str) and _SEAL.match(one) for one in seals.values()):
-                    # A seal has the name of the sealed member, and reveals nothing about it.
-                    plain["inputSeals"] = seals
-                text = dump(plain)
+            text = self._texts.json_of(captured)
+            if text is None:
+                plain, text = self._masked(captured)
         except Exception:
             self._diagnostics.report("error", "masking_failed", "Masking failed: the payload was dropped.")
             return '{"masked":"[masked:error]"}'
@@ -115,7 +112,19 @@ class Payloads:
         self._diagnostics.count("shortened")
         message = f"A payload of {size} bytes was shortened to {max_bytes}."
         self._diagnostics.report("warning", "payload_shortened", message)
-        return shorten(plain, size, max_bytes)
+        return shorten(restored_fields(captured) if plain is None else plain, size, max_bytes)
+
+    def _masked(self, captured: Plain) -> tuple[dict[str, Json], str]:
+        plain, text = well_formed_json(restored_fields(captured))
+        if not self._mask.touches(text):
+            return plain, text
+        masked = self._mask.value(plain)
+        seals = plain.get("inputSeals")
+        plain = masked if isinstance(masked, dict) else {"masked": "[masked:error]"}
+        if isinstance(seals, dict) and all(isinstance(one, str) and _SEAL.match(one) for one in seals.values()):
+            # A seal has the name of the sealed member, and reveals nothing about it.
+            plain["inputSeals"] = seals
+        return plain, dump(plain)
 
     def _chosen(self, payload: Payload, event_type: str) -> object:
         if not isinstance(payload, Mapping):

@@ -8,6 +8,7 @@ import enum
 import json
 import math
 import re
+import secrets
 from collections.abc import Callable, Iterable, Mapping
 from itertools import islice
 from typing import TypeGuard, TypeVar, Union
@@ -34,6 +35,20 @@ _ABSENT = object()
 _encode = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), check_circular=False).encode
 
 
+# A shorter text is copied, encoded and searched with the payload.
+_LONG_CHARS = 256
+
+
+class TextMark(str):
+    """In place of a long text, which is encoded on its own (texts.py). No text of a host is equal to it."""
+
+    text: str
+
+
+# Of this process.
+MARK = f"[text {secrets.token_hex(8)}]"
+
+
 @dataclasses.dataclass
 class Plain:
     """A copy of a value as a JSON object. Its texts may hold half surrogate pairs, which `well_formed_json` replaces."""
@@ -43,17 +58,19 @@ class Plain:
     """Only the beginning was read."""
     bytes: int
     """About as many as its JSON text has."""
+    texts: list[str] = dataclasses.field(default_factory=list)
+    """The long ones, in order, each with a mark in the value."""
 
 
-def to_plain(value: object, max_levels: int) -> Plain:
+def to_plain(value: object, max_levels: int, has_marks: bool = False) -> Plain:
     """Never raises. Limits depth, values and characters, and marks each lost value. Copies no text: texts never change."""
-    copy = _Copy(max_levels)
+    copy = _Copy(max_levels, has_marks)
     plain = copy.value(value)
     if plain is _ABSENT:
         return Plain({}, False, 2)
     is_cut = copy.values >= _COPIED_VALUES or copy.masked > _MASKED_CHARS or copy.chars > _READ_CHARS
     fields: dict[str, Json] = plain if isinstance(plain, dict) else {"value": plain}  # type: ignore[dict-item]
-    return Plain(fields, is_cut, copy.bytes + 4 * copy.values)
+    return Plain(fields, is_cut, copy.bytes + 4 * copy.values, copy.texts)
 
 
 def cut_at_words(text: str, head: int, tail: int = 0) -> str:
@@ -125,8 +142,10 @@ def read_of_error(read: Callable[[], T], otherwise: T) -> T:
 
 
 class _Copy:
-    def __init__(self, max_levels: int) -> None:
+    def __init__(self, max_levels: int, has_marks: bool) -> None:
         self._max_levels = max_levels
+        self._has_marks = has_marks
+        self.texts: list[str] = []
         self._ancestors: set[int] = set()
         self.values = 0
         self.chars = 0
@@ -137,7 +156,8 @@ class _Copy:
         self.values += 1
         kind = type(source)
         if kind is str:
-            return self._text(source)  # type: ignore[arg-type]
+            copied = self._text(source)  # type: ignore[arg-type]
+            return self._marked(copied) if self._has_marks and len(copied) >= _LONG_CHARS else copied
         if source is None or kind is bool:
             return source
         # Most values. The questions below are slower, because a host's classes may answer them.
@@ -167,6 +187,12 @@ class _Copy:
             text = cut_at_words(text, max(0, room - tail), tail)
         self.bytes += len(text) if text.isascii() else len(text.encode("utf-8", "surrogatepass"))
         return text
+
+    def _marked(self, text: str) -> TextMark:
+        self.texts.append(text)
+        mark = TextMark(MARK)
+        mark.text = text
+        return mark
 
     def _int(self, value: int) -> Json:
         return value if value.bit_length() <= _INT_BITS else f"[integer: {value.bit_length()} bits]"

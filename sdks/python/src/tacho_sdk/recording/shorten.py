@@ -7,6 +7,7 @@ import re
 
 from .plain import Json, dump
 from .text import utf8_length
+from .texts import quoted
 
 # Texts are cut to no less than this many bytes before lists are cut.
 _TEXT_BYTES_MIN = 256
@@ -46,7 +47,7 @@ def _measure(payload: Json) -> tuple[list[int], int]:
     def visit(value: Json, level: int) -> None:
         nonlocal levels
         if isinstance(value, str):
-            sizes.append(utf8_length(dump(value)) - 2)
+            sizes.append(utf8_length(quoted(value)) - 2)
         elif isinstance(value, (dict, list)):
             levels = max(levels, level)
             for item in value.values() if isinstance(value, dict) else value:
@@ -88,7 +89,7 @@ class _Writer:
             self._put(before)
             self.container(source)
             return True
-        text = dump(source)
+        text = quoted(source) if isinstance(source, str) else dump(source)
         is_cut = isinstance(source, str) and utf8_length(text) - 2 > self._level
         if is_cut:
             text = _cut(str(source), int(self._level))
@@ -151,7 +152,7 @@ def _chars_within(text: str, max_bytes: int, is_tail: bool = False) -> int:
         if count + step > len(text):
             continue
         added = text[len(text) - count - step : len(text) - count] if is_tail else text[count : count + step]
-        size = utf8_length(dump(added)) - 2
+        size = utf8_length(quoted(added)) - 2
         if size <= room:
             count += step
             room -= size
