@@ -177,6 +177,18 @@ onBoth('the one who runs the agent approves nothing of it: maker of the key, and
   assert.equal((await decide(house, ada, ofUser, { decision: 'REJECTED' })).body.status, 'REJECTED')
 })
 
+onBoth('a run without an end user has those of its session', async (house) => {
+  const { service, ada, ben } = house
+  const [first, inner, sessionId] = [`run-${randomUUID()}`, `run-${randomUUID()}`, `session-${randomUUID()}`]
+  await service.record([
+    event({ runId: first, sessionId, clientId: CLIENT, payload: { userId: 'ada@example.com' } }),
+    event({ runId: inner, sessionId, clientId: CLIENT }),
+  ])
+  const id = await ask(house, { policyId: await forTwo(house), runId: inner })
+  assert.match((await decide(house, ada, id)).text, /end user/)
+  assert.equal((await decide(house, ben, id)).body.status, 'PENDING')
+})
+
 onBoth('the first approval ends when its person turns out to be the end user of the run', async (house) => {
   const { service, ada, ben, cleo } = house
   const runId = `run-${randomUUID()}`

@@ -8,7 +8,8 @@
  *      `---- the first person may no longer decide, runs the agent, or saw another input: the next one is the first ----'
  *
  * A person is an account. A token is the person who made it, also through other tokens; one that nobody made is no person.
- * Whoever runs the agent is the maker of its API key, or of a key before or after it by rotation, and the end user of the run.
+ * Whoever runs the agent is the maker of its API key, or of a key before or after it by rotation, and the end user of the run, or
+ * of its session where the run names none.
  */
 import { ROLES, VERSION_PATTERN } from '@tacho/contract/engine/words.ts'
 import {
@@ -28,6 +29,8 @@ import { findEnvironment } from '../tenants/workspaces.ts'
 export const twoPeopleActs = read({ listExcludedPeople })
 
 const VERSION = new RegExp(VERSION_PATTERN)
+/** Runs of a session whose users count. */
+const SESSION_RUNS = 100
 
 export type AskedUnder = Pick<ApprovalRow, 'policyId' | 'policyVersion' | 'policyVersions'>
 
@@ -136,12 +139,27 @@ async function runnersOf(sql: Sql, { environmentId: env, keyFamily, runId }: App
     WHERE environment_id = :env AND (id = :family OR family = :family) AND creator_id IS NOT NULL`
   const makers = keyFamily === null ? [] : await sql.all<Decider>(keys, { env, family: keyFamily })
   const people = await Promise.all(makers.map((maker) => personOf(sql, maker)))
-  const ofRun = `SELECT user_id AS "userId" FROM runs WHERE environment_id = :env AND ${OF_RUN_ID}`
-  const run = runId === null ? null : await sql.get<{ userId: string | null }>(ofRun, { env, run: runId })
-  const user = run?.userId ?? null
   const account = 'SELECT id FROM operators WHERE id = :user OR email = :email'
-  const users = user === null ? [] : await sql.all<{ id: string }>(account, { user, email: user.toLowerCase() })
-  return new Set([...people, ...users.map(({ id }) => id)].filter((id) => id !== null))
+  const accounts = await Promise.all(
+    (await usersOf(sql, env, runId)).map((user) =>
+      sql.all<{ id: string }>(account, { user, email: user.toLowerCase() }),
+    ),
+  )
+  return new Set([...people, ...accounts.flat().map(({ id }) => id)].filter((id) => id !== null))
+}
+
+/** End users of a run. One that names none, such as a run inside another, has those of the first runs of its session. */
+async function usersOf(sql: Sql, env: string, runId: string | null): Promise<string[]> {
+  const ofRun = `SELECT user_id AS "userId", session_key AS "sessionKey" FROM runs WHERE environment_id = :env AND ${OF_RUN_ID}`
+  const run =
+    runId === null
+      ? null
+      : await sql.get<{ userId: string | null; sessionKey: string | null }>(ofRun, { env, run: runId })
+  if (!run || run.userId !== null || run.sessionKey === null) return run?.userId ? [run.userId] : []
+  const ofSession = `SELECT DISTINCT user_id AS "userId" FROM (SELECT user_id FROM runs
+      WHERE environment_id = :env AND session_key = :sessionKey ORDER BY started_at, id LIMIT ${SESSION_RUNS}) r
+    WHERE user_id IS NOT NULL`
+  return (await sql.all<{ userId: string }>(ofSession, { env, sessionKey: run.sessionKey })).map(({ userId }) => userId)
 }
 
 export type SecondRule = 'decides' | 'first' | 'same_person' | 'runs_agent' | 'no_person'
