@@ -268,8 +268,7 @@ class RuntimeConfiguration:
             with self._loading:
                 self._failures += 1
                 self._schedule(wait_seconds(self._failures, None, time.time(), random.random()))
-            self._worker.wake()
-            return None
+            return self._worker.wake()
         if reply.status == 304:
             self._watch_from = started_at + _WATCH_AFTER_SECONDS
         with self._loading:
