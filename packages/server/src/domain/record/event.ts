@@ -266,6 +266,10 @@ function refusedRow(item: unknown, { code, message }: Fault, now: number): Rejec
 /** The parts of a batch from which its answer is made. */
 type ToldBatch = Omit<ValidatedBatch, 'body' | 'events' | 'refused'> & { events: Pick<NewEvent, 'eventId' | 'time'>[] }
 
+export function toldBatch({ ids, events, indexes, rejections, warnings }: ValidatedBatch): ToldBatch {
+  return { ids, events: events.map(({ eventId, time }) => ({ eventId, time })), indexes, rejections, warnings }
+}
+
 /** `verdicts` is null when nothing could be stored. */
 export function batchResult(batch: ToldBatch, verdicts: EventVerdict[] | null): BatchResult {
   const rejections = [...batch.rejections]
@@ -283,7 +287,8 @@ export function batchResult(batch: ToldBatch, verdicts: EventVerdict[] | null): 
     const id = batch.ids[index] ?? null
     if (id !== null && !retryable.has(id)) rejected.add(id)
   }
-  const isAccepted = (id: string | null) => id !== null && !retryable.has(id) && !rejected.has(id)
+  const areAccepted = retryable.size === 0 && rejections.length === 0
+  const isAccepted = (id: string | null) => areAccepted || (id !== null && !retryable.has(id) && !rejected.has(id))
   const accepted = batch.ids.filter(isAccepted).length
   const warnings = batch.warnings.filter(({ eventId }) => isAccepted(eventId))
   return {

@@ -3,7 +3,7 @@ import { IMPORT_HEADER } from '@tacho/contract/engine/words.ts'
 import { ROUTES } from '@tacho/contract/web/routes.ts'
 import type { FastifyInstance, FastifyRequest } from 'fastify'
 import type { Deps } from '../web/deps.ts'
-import { batchResult, type ValidatedBatch } from '../../domain/record/event.ts'
+import { batchResult, toldBatch, type ValidatedBatch } from '../../domain/record/event.ts'
 import type { TelemetryPart } from '../../domain/record/otlp/packed-telemetry.ts'
 import type { EventVerdict } from '../../storage/record/events.ts'
 import type { Storage } from '../../storage/storage.ts'
@@ -11,7 +11,7 @@ import { StorageError } from '../../storage/engine/store.ts'
 import { familyOf, tenantOf } from '../tenants/api-key.ts'
 import { holderOf } from '../tenants/rate-limit.ts'
 import { judgingByOld } from '../policies/configuration-clients.ts'
-import { refuse } from '../web/reply-error.ts'
+import { isRefusal, refuse } from '../web/reply-error.ts'
 import { serveRoute } from '../web/serve-route.ts'
 
 export function eventsRoutes(app: FastifyInstance, deps: Deps): void {
@@ -23,28 +23,32 @@ export function eventsRoutes(app: FastifyInstance, deps: Deps): void {
     ROUTES.recordEvents,
     { memory, replies, admit, rawBody: true },
     async ({ request }): Promise<BatchResult | ReturnType<typeof refuse>> => {
-      const { workspaceId, environmentId } = tenantOf(request)
-      const receivedAt = now()
-      const isImport = request.headers[IMPORT_HEADER] === 'true'
-      const body = ownBytes(request.bodyBytes ?? Buffer.alloc(0))
-      const validated = await bodyValidator.validateBatch(
-        body,
-        { workspaceId, now: receivedAt, isImport },
-        holderOf(request),
-      )
-      if (!validated.ok) return refuse(validated.code, validated.detail)
-      const { batch } = validated
-      // The store takes the body, and with it the payloads.
-      for (const [clientId, had] of judgingByOld(batch.events)) {
-        const keyId = request.apiKey?.id ?? ''
-        configurationClients.record({ environmentId, keyId, clientId, had, tag: '', isClosing: false })
-      }
-      const result = batchResult(batch, await storeBatch(storage, environmentId, receivedAt, batch, request))
+      const handedOver = await handOver(request)
+      if (isRefusal(handedOver)) return handedOver
+      const result = batchResult(handedOver.told, await handedOver.verdicts)
       metrics.recordBatch(result)
       lostRequests.noteSpool(request)
       return result
     },
   )
+
+  /** Nobody holds the events while the store works: each collection of garbage would copy them. */
+  async function handOver(request: FastifyRequest) {
+    const { workspaceId, environmentId } = tenantOf(request)
+    const receivedAt = now()
+    const isImport = request.headers[IMPORT_HEADER] === 'true'
+    const body = ownBytes(request.bodyBytes ?? Buffer.alloc(0))
+    const context = { workspaceId, now: receivedAt, isImport }
+    const validated = await bodyValidator.validateBatch(body, context, holderOf(request))
+    if (!validated.ok) return refuse(validated.code, validated.detail)
+    const { batch } = validated
+    // The store takes the body, and with it the payloads.
+    for (const [clientId, had] of judgingByOld(batch.events)) {
+      const keyId = request.apiKey?.id ?? ''
+      configurationClients.record({ environmentId, keyId, clientId, had, tag: '', isClosing: false })
+    }
+    return { told: toldBatch(batch), verdicts: storeBatch(storage, environmentId, receivedAt, batch, request) }
+  }
 }
 
 /** All of its buffer, which can move to another thread: beside a small body lie other bytes of its connection. */
@@ -60,7 +64,7 @@ export const admitWrites = (storage: Storage) => () => {
   return refused === null ? null : refuse(refused)
 }
 
-export async function storeBatch(
+export function storeBatch(
   storage: Storage,
   environmentId: string,
   receivedAt: number,
@@ -68,15 +72,13 @@ export async function storeBatch(
   request: FastifyRequest,
 ): Promise<EventVerdict[] | null> {
   const { events, refused } = recorded
-  if ('length' in events && events.length === 0 && refused.length === 0) return []
-  try {
-    const [holder, keyFamily] = [holderOf(request), familyOf(request)]
-    const batch = { environmentId, receivedAt, rejections: refused, holder, keyFamily }
-    const rows = 'length' in events ? { events, body: 'body' in recorded ? recorded.body : null } : events
-    return await storage.appendEvents({ ...batch, ...rows })
-  } catch (error) {
+  if ('length' in events && events.length === 0 && refused.length === 0) return Promise.resolve([])
+  const [holder, keyFamily] = [holderOf(request), familyOf(request)]
+  const batch = { environmentId, receivedAt, rejections: refused, holder, keyFamily }
+  const rows = 'length' in events ? { events, body: 'body' in recorded ? recorded.body : null } : events
+  return storage.appendEvents({ ...batch, ...rows }).catch((error: unknown) => {
     if (!(error instanceof StorageError)) throw error
     request.log.warn({ requestId: request.id, code: error.code, reason: error.message }, 'could not store events')
     return null
-  }
+  })
 }

@@ -39,19 +39,23 @@ const SHORT_CHARS = 100
 export type EventCopy = ReturnType<typeof encodeEvents>
 
 export function encodeEvents(environmentId: string, batches: readonly EventBatchRows[]) {
-  const received = new Map<NewEvent, number>()
-  for (const { receivedAt, events } of batches) {
-    for (const event of events) if (!event.onlyIfStored) received.set(event, receivedAt)
-  }
+  const unplaced = new Map<NewEvent, UnplacedRow>()
   let bytes = 0
-  for (const event of received.keys()) bytes += roomFor(event)
+  for (const { receivedAt, events } of batches) {
+    for (const event of events) {
+      if (event.onlyIfStored) continue
+      const row = { event, receivedAt, values: rowValues(event) }
+      unplaced.set(event, row)
+      bytes += roomFor(row)
+    }
+  }
   const buffer = Buffer.allocUnsafe(bytes)
   const places = new Map<NewEvent, { from: number; end: number }>()
   const environment = uuidBytes(environmentId)
   let end = 0
-  for (const [event, receivedAt] of received) {
+  for (const [event, row] of unplaced) {
     const from = end
-    end = writeRow(buffer, from, environment, event, receivedAt)
+    end = writeRow(buffer, from, environment, row)
     places.set(event, { from, end })
   }
   const pieces: Piece[] = []
@@ -115,8 +119,15 @@ function copyIn(client: ClientBase, text: string, environmentId: string, rows: r
   return promise
 }
 
+interface UnplacedRow {
+  event: NewEvent
+  receivedAt: number
+  values: ReturnType<typeof rowValues>
+}
+
 /** In the order of COLUMNS. Returns the end of the row. */
-function writeRow(buffer: Buffer, from: number, environment: Buffer, event: NewEvent, receivedAt: number): number {
+function writeRow(buffer: Buffer, from: number, environment: Buffer, row: UnplacedRow): number {
+  const { event, receivedAt, values } = row
   let end = buffer.writeInt16BE(COLUMNS.length, from)
   end = buffer.writeInt32BE(UUID_BYTES, end)
   end += environment.copy(buffer, end)
@@ -125,7 +136,7 @@ function writeRow(buffer: Buffer, from: number, environment: Buffer, event: NewE
   end = buffer.writeInt32BE(INT4_BYTES, end) + INT4_BYTES
   end = writeValue(buffer, end, receivedAt)
   end = writeValue(buffer, end, event.eventId)
-  for (const value of rowValues(event)) end = writeValue(buffer, end, value)
+  for (const value of values) end = writeValue(buffer, end, value)
   end = buffer.writeInt32BE(INT4_BYTES, end)
   end = buffer.writeInt32BE(payloadSum(event.payload), end)
   return writeValue(buffer, end, event.sessionId === null ? '' : null)
@@ -150,10 +161,10 @@ function writeNumber(buffer: Buffer, at: number, value: number): number {
   return INT8_BYTES
 }
 
-function roomFor(event: NewEvent): number {
+function roomFor({ event, values }: UnplacedRow): number {
   const fixed = SEQ_AT + INT4_BYTES + 2 * (LENGTH_BYTES + INT8_BYTES) + LENGTH_BYTES + INT4_BYTES + LENGTH_BYTES
   let bytes = fixed + textRoom(event.eventId)
-  for (const value of rowValues(event))
+  for (const value of values)
     bytes += LENGTH_BYTES + (value === null || typeof value === 'number' ? NUMBER_ROOM : textRoom(value))
   return bytes
 }

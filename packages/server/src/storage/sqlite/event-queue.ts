@@ -48,13 +48,17 @@ export function eventQueue(
     return queued >= maxBytes || (queued > 0 && queued + bytes > maxBytes) ? 'overloaded' : null
   }
 
-  async function append(batch: EventBatchRows | PackedBatch): Promise<EventVerdict[]> {
-    const bytes = isPacked(batch) ? batch.bytes : batchBytes(batch)
+  /** Packed at once: while a batch waits, each collection of garbage would copy its events. */
+  const append = (batch: EventBatchRows | PackedBatch): Promise<EventVerdict[]> =>
+    appendPacked(isPacked(batch) ? batch : packBatch(batch, batchBytes(batch)))
+
+  async function appendPacked(batch: PackedBatch): Promise<EventVerdict[]> {
+    const { bytes } = batch
     const code = refused(bytes)
     if (code !== null) throw new StorageError(code, MESSAGES[code])
     queued += bytes
     try {
-      return await commits.during(write(batch, bytes))
+      return await commits.during(write(batch))
     } catch (error) {
       if (error instanceof StorageError && error.code === 'storage_full') disk.reportFull()
       throw error
@@ -63,13 +67,12 @@ export function eventQueue(
     }
   }
 
-  async function write(batch: EventBatchRows | PackedBatch, bytes: number): Promise<EventVerdict[]> {
-    await turn(batch.holder ?? { workspace: batch.environmentId, credential: '' }, bytes)
+  async function write(batch: PackedBatch): Promise<EventVerdict[]> {
+    await turn(batch.holder ?? { workspace: batch.environmentId, credential: '' }, batch.bytes)
     try {
-      const packed = isPacked(batch) ? batch : packBatch(batch, bytes)
-      return (await writer.call('appendEvents', [packed], packedBuffers(packed))) as EventVerdict[]
+      return (await writer.call('appendEvents', [batch], packedBuffers(batch))) as EventVerdict[]
     } finally {
-      inWriter -= bytes
+      inWriter -= batch.bytes
       sendNext()
     }
   }

@@ -21,7 +21,10 @@ export type SoughtEvent = Pick<PlacedEvent, 'run' | 'event'>
 
 const SENT = ['time', 'eventType', 'label', 'spanId', 'parentSpanId', 'payload'] as const
 export const EVENT_COLUMNS = SENT.map(columnOf)
-const sentValues = (event: NewEvent) => SENT.map((name) => event[name])
+/** In the order of SENT. */
+const sentValues = ({ time, eventType, label, spanId, parentSpanId, payload }: NewEvent) => {
+  return [time, eventType, label, spanId, parentSpanId, payload]
+}
 const sentTexts = (event: NewEvent) =>
   sentValues({ ...event, payload: payloadText(event.payload) }) as (string | number | null)[]
 
