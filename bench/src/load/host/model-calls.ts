@@ -96,6 +96,8 @@ The grey one is out of stock until the end of the month, but I can put you on th
   .split('\n')
   .map((line) => line.replaceAll('\\n', '\n'))
 
+const END = ' Is that so?'
+
 /** Of a call. */
 export const messagesOf = (length: number, kind: Kind): number =>
   kind === 'sentences' ? 0 : length > 10_000 ? 60 : length > 1_000 ? 20 : 4
@@ -112,6 +114,7 @@ export function modelTexts(length: number, kind: Kind): string[] {
   return Array.from({ length: TEXTS }, (_, index) => {
     let text = `${index}. `.padStart(NUMBER_CHARS)
     for (let sentence = 1; text.length < units; sentence++) text += `${next()}${sentence % 5 === 0 ? '\n\n' : ' '}`
-    return text.slice(0, units)
+    // A text that ends in the middle of the word "password" reads like a name.
+    return `${text.slice(0, units - END.length)}${END}`
   })
 }

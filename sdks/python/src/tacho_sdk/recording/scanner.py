@@ -18,8 +18,8 @@ _SPACES = r"\s\x1c-\x1f\\nrtvf"
 _BETWEEN = rf"[{_SPACES}\"'`]"
 _PATTERNS = (
     # A name, and after it a sign that assigns, the end of a JSON text, or so much that it may be hidden.
-    rf"(?i)(?:{_NAMES})(?:[\w.-]*{_BETWEEN}*(?:[:=>]|'{_BETWEEN}*[,}}\]]|{_BETWEEN}{{20}})|[\w.-]{{30}})",
-    rf"(?i)(?:{_NAMES})[^\"]{{0,110}}\"{_BETWEEN}*[:,}}\]]",
+    rf"(?i)(?:{_NAMES})(?:[\w.-]*{_BETWEEN}*(?:[:=>]|[\"']{_BETWEEN}*[,}}\]]|{_BETWEEN}{{20}})|[\w.-]{{30}})",
+    rf"(?i)(?:{_NAMES})[^\"]{{0,64}}\"{_BETWEEN}*[:,}}\]]",
     rf"(?i)(?:bearer|basic)[{_SPACES}]+\S*[\d+/=_]",
     r"(?i)curl[\s\x1c-\x1f\\]",
     r"--\w",

@@ -277,7 +277,7 @@ def call_usage(usage: object) -> dict[str, int | None] | None:
         return None
     wholes = {"promptTokens": prompt_tokens, "completionTokens": completion_tokens, "totalTokens": total}
     parts = {
-        **{count: count_in(count) for count in _NAMES if count not in wholes},
+        **{count: count_in(count) for count, sent in found_counts.items() if sent is not None and count not in wholes},
         "cacheWrite1hTokens": min(written, count_in("cacheWrite1hTokens")),
         "cachedAudioTokens": min(read, count_in("audioInputTokens"), count_in("cachedAudioTokens")),
         "cachedImageTokens": min(read, count_in("imageInputTokens"), count_in("cachedImageTokens")),
