@@ -49,9 +49,9 @@ class Scanner:
         try:
             if self._database is None:
                 self._database = _compiled()
-            found: list[int] = []
-            self._database.scan(text.encode(), match_event_handler=lambda number, *_: found.append(number))
-            return bool(found)
+            matched: list[int] = []
+            self._database.scan(text.encode(), match_event_handler=lambda number, *_: matched.append(number))
+            return bool(matched)
         except Exception:
             self._is_missing = True
             return True
