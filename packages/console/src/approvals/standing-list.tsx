@@ -1,14 +1,14 @@
 /** Standing approvals, and how often each policy asks: people who are asked too often approve anything. */
 import type { ApprovalGrant } from '@tacho/contract/approvals/grant.ts'
 import type { AskingPolicies } from '@tacho/contract/approvals/operator-approval.ts'
-import { useMutation, useQueryClient } from '@tanstack/react-query'
+import { useMutation } from '@tanstack/react-query'
 import { api } from '../web/api.ts'
 import { duration, exact } from '../web/text/format.ts'
 import { ShownText } from '../web/text/shown-text.tsx'
 import { Button, More } from '../web/ui/button.tsx'
 import { State } from '../web/ui/state.tsx'
 import { Refused } from '../web/ui/states.tsx'
-import { approvalsKey, useAskingPolicies, type useGrants } from './queries.ts'
+import { useAskingPolicies, type useGrants } from './queries.ts'
 
 interface Props {
   environmentId: string
@@ -50,10 +50,8 @@ const GRANT_WORDS: Record<ApprovalGrant['state'], string> = {
 }
 
 function Grant({ environmentId, grant, mayRevoke }: Omit<Props, 'list'> & { grant: ApprovalGrant }) {
-  const cache = useQueryClient()
   const revoke = useMutation({
     mutationFn: () => api.revokeApprovalGrant({ params: { environmentId, grantId: grant.id } }),
-    onSettled: () => cache.invalidateQueries({ queryKey: approvalsKey(environmentId) }),
   })
   const isInUse = grant.state === 'in_use'
   return (

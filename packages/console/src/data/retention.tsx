@@ -1,5 +1,5 @@
 /** How long an environment keeps its data. */
-import { useQuery, useQueryClient, useMutation } from '@tanstack/react-query'
+import { useQuery, useMutation } from '@tanstack/react-query'
 import { useState, useDeferredValue } from 'react'
 import { LIMITS } from '@tacho/contract/engine/limits.ts'
 import type {
@@ -25,10 +25,8 @@ import { RadioCards, Field } from '../web/ui/field.tsx'
 export function Retention({ place }: { place: Place }) {
   const environmentId = place.environment.id
   const { data, error, refetch } = useQuery(retentionQuery(environmentId))
-  const cache = useQueryClient()
   const [open, setOpen] = useState<'change' | 'inherit' | null>(null)
   const close = () => setOpen(null)
-  const renew = () => cache.invalidateQueries({ queryKey: retentionQuery(environmentId).queryKey })
   if (isBlocking(error, data)) return <Trouble error={error} retry={() => void refetch()} />
   if (!data) return <Skeleton className="h-40" />
   return (
@@ -60,15 +58,12 @@ export function Retention({ place }: { place: Place }) {
           )}
         </div>
       )}
-      {open === 'change' && (
-        <RetentionDialog place={place} settings={data.settings} onSettled={renew} onClose={close} />
-      )}
+      {open === 'change' && <RetentionDialog place={place} settings={data.settings} onClose={close} />}
       {open === 'inherit' && (
         <Confirm
           title="Follow the workspace again?"
           act="Follow the workspace"
           run={() => api.inheritRetention({ params: { environmentId } })}
-          onSettled={renew}
           onClose={close}
         >
           The settings of {place.environment.name} are dropped, and those of {place.workspace.name} count. If they keep
@@ -119,14 +114,13 @@ function removedText({ runs, payloads, issues, approvals, auditEntries }: Retent
 interface Props {
   place: Place
   settings: RetentionSettings
-  onSettled: () => Promise<unknown>
   onClose: () => void
 }
 
 type Scope = 'environment' | 'workspace'
 
 /** Shows what the new settings would remove before they are saved: it cannot be undone. */
-function RetentionDialog({ place, settings, onSettled, onClose }: Props) {
+function RetentionDialog({ place, settings, onClose }: Props) {
   const [scope, setScope] = useState<Scope>('environment')
   const [keeps, setKeeps] = useState(settings.keepOpenIssueRuns)
   const [texts, setTexts] = useState(
@@ -141,7 +135,6 @@ function RetentionDialog({ place, settings, onSettled, onClose }: Props) {
         ? api.changeRetention({ params: { environmentId: place.environment.id }, body: draft })
         : api.changeWorkspaceRetention({ params: { workspaceId: place.workspace.id }, body: draft }),
     onSuccess: onClose,
-    onSettled,
   })
   return (
     <FormDialog

@@ -1,6 +1,6 @@
 import type { IssueActivity } from '@tacho/contract/issues/issue.ts'
 import { LIMITS } from '@tacho/contract/engine/limits.ts'
-import { useMutation, useQueryClient } from '@tanstack/react-query'
+import { useMutation } from '@tanstack/react-query'
 import { getRouteApi, Link } from '@tanstack/react-router'
 import { Author } from '../web/ui/chip.tsx'
 import { api } from '../web/api.ts'
@@ -11,7 +11,7 @@ import { exact } from '../web/text/format.ts'
 import { Refused } from '../web/ui/states.tsx'
 import { Nothing, Section } from '../web/ui/section.tsx'
 import { Time } from '../web/text/times.tsx'
-import { issueKey, useActivity } from './queries.ts'
+import { useActivity } from './queries.ts'
 
 const route = getRouteApi('/w/$workspace/$environment/issues/$issueId')
 export const COMMENT_ID = 'comment-issue'
@@ -96,14 +96,10 @@ function OtherIssue({ act, issueId }: { act: string; issueId: unknown }) {
 }
 
 function NewComment({ environmentId, issueId }: { environmentId: string; issueId: string }) {
-  const cache = useQueryClient()
   const { value: text, set: setText, forget } = useDraftState<string>(`comment ${environmentId} ${issueId}`, '')
   const comment = useMutation({
     mutationFn: () => api.commentIssue({ params: { environmentId, issueId }, body: { text: text.trim() } }),
-    onSuccess: () => {
-      forget()
-      return cache.invalidateQueries({ queryKey: issueKey(environmentId, issueId) })
-    },
+    onSuccess: forget,
   })
   return (
     <form

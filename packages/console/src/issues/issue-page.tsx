@@ -1,4 +1,4 @@
-import { useQuery, useQueryClient } from '@tanstack/react-query'
+import { useQuery } from '@tanstack/react-query'
 import { getRouteApi, Link, useNavigate } from '@tanstack/react-router'
 import { useState } from 'react'
 import type { Issue, Facts as IssueFacts } from '@tacho/contract/issues/issue.ts'
@@ -62,7 +62,6 @@ export function IssuePage() {
 }
 
 function Acts({ environmentId, workspaceId, issue }: { environmentId: string; workspaceId: string; issue: Issue }) {
-  const cache = useQueryClient()
   const navigate = useNavigate()
   const [isSplitting, setSplitting] = useState(false)
   const goTo = (issueId: string) =>
@@ -88,7 +87,6 @@ function Acts({ environmentId, workspaceId, issue }: { environmentId: string; wo
           onClose={() => setSplitting(false)}
           onDone={async (issueId) => {
             setSplitting(false)
-            await cache.invalidateQueries({ queryKey: ['issues', environmentId] })
             await goTo(issueId)
           }}
         />

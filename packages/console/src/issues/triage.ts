@@ -25,8 +25,6 @@ export function useTriage(environmentId: string) {
   // Stored beside the page: an issue is resolved on its page, and the resolution undone in the list.
   const { data: done = null } = useQuery<Done | null>({ queryKey: doneKey(environmentId), queryFn: skipToken })
   const note = (next: Done | null) => cache.setQueryData(doneKey(environmentId), next)
-  // Also after a refusal: another person may have acted first.
-  const onSettled = () => cache.invalidateQueries({ queryKey: ['issues', environmentId] })
   const acting = useMutation({
     mutationFn: async ({ act, targets }: { act: Act; targets: readonly Target[] }) => {
       const undo: Undo[] = []
@@ -37,7 +35,6 @@ export function useTriage(environmentId: string) {
         if (undo.length > 0) note({ text: doneText(act, changed.slice(0, undo.length)), undo })
       }
     },
-    onSettled,
   })
   const undoing = useMutation({
     mutationFn: async () => {
@@ -45,7 +42,6 @@ export function useTriage(environmentId: string) {
       for (const step of done?.undo ?? []) await step()
     },
     onMutate: acting.reset,
-    onSettled,
   })
   return {
     act: (act: Act, targets: readonly Target[]) => acting.mutateAsync({ act, targets }),

@@ -28,7 +28,6 @@ interface Props {
   environmentId: string
   /** Null: a new one. */
   alert: Alert | null
-  onSettled: () => Promise<unknown>
   onClose: () => void
 }
 
@@ -57,7 +56,7 @@ const FIRST: Draft = {
   period: 'month',
 }
 
-export function AlertDialog({ environmentId, alert, onSettled, onClose }: Props) {
+export function AlertDialog({ environmentId, alert, onClose }: Props) {
   const [draft, setDraft] = useState<Draft>(alert === null ? FIRST : draftOf(alert))
   const set = (change: Partial<Draft>) => setDraft({ ...draft, ...change })
   const { data: agents } = useQuery(agentNamesQuery(environmentId))
@@ -73,7 +72,6 @@ export function AlertDialog({ environmentId, alert, onSettled, onClose }: Props)
       return api.changeAlert({ params: { environmentId, alertId: alert.id }, body: change })
     },
     onSuccess: onClose,
-    onSettled,
   })
   return (
     <FormDialog

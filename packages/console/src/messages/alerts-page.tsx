@@ -1,6 +1,6 @@
 import type { Alert } from '@tacho/contract/messages/alert.ts'
 import type { CreatedWebhook } from '@tacho/contract/messages/webhook.ts'
-import { useMutation, useQuery, useQueryClient } from '@tanstack/react-query'
+import { useMutation, useQuery } from '@tanstack/react-query'
 import { getRouteApi, Link } from '@tanstack/react-router'
 import { useState } from 'react'
 import { api } from '../web/api.ts'
@@ -32,7 +32,6 @@ export function AlertsPage() {
   const names = route.useParams()
   const { place } = route.useRouteContext()
   const params = { environmentId: place.environment.id }
-  const cache = useQueryClient()
   const [open, setOpen] = useState<Open | null>(null)
   const close = () => setOpen(null)
   const alerts = useQuery(alertsQuery(params.environmentId))
@@ -40,7 +39,6 @@ export function AlertsPage() {
     ...agentNamesQuery(params.environmentId),
     enabled: alerts.data?.some(({ agentId }) => agentId !== null) === true,
   })
-  const renew = () => cache.invalidateQueries({ queryKey: alertsQuery(params.environmentId).queryKey })
   const canChange = place.may('admin')
   const test = useMutation({
     mutationFn: ({ id }: Alert) => api.testAlert({ params: { ...params, alertId: id } }),
@@ -151,30 +149,24 @@ export function AlertsPage() {
         }
       />
       {open?.is === 'starters' && <StarterAlerts environmentId={params.environmentId} onClose={close} />}
-      {open?.is === 'new' && (
-        <AlertDialog environmentId={params.environmentId} alert={null} onSettled={renew} onClose={close} />
-      )}
+      {open?.is === 'new' && <AlertDialog environmentId={params.environmentId} alert={null} onClose={close} />}
       {open?.is === 'webhook' && (
         <WebhookDialog
           environmentId={params.environmentId}
           events={ALERT_EVENTS}
           onDone={(created) => {
             setOpen(created !== null && hasSecret(created) ? { is: 'secret', of: created } : null)
-            void cache.invalidateQueries(webhooksQuery(params.environmentId))
           }}
           onClose={close}
         />
       )}
       {open?.is === 'secret' && <WebhookSecret webhook={open.of} onClose={close} />}
-      {open?.is === 'change' && (
-        <AlertDialog environmentId={params.environmentId} alert={open.alert} onSettled={renew} onClose={close} />
-      )}
+      {open?.is === 'change' && <AlertDialog environmentId={params.environmentId} alert={open.alert} onClose={close} />}
       {open?.is === 'remove' && (
         <Confirm
           title={open.alert.damaged ? 'Delete the damaged alert?' : `Delete ${open.alert.name}?`}
           act="Delete"
           run={() => api.removeAlert({ params: { ...params, alertId: open.alert.id } })}
-          onSettled={renew}
           onClose={close}
         >
           It is no longer checked, and sends no message when it is resolved. No run is deleted.

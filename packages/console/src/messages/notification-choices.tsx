@@ -1,5 +1,5 @@
 /** Which notifications a person gets in their browsers, and their quiet hours. */
-import { useMutation, useQueries, useQuery, useQueryClient, queryOptions } from '@tanstack/react-query'
+import { useMutation, useQueries, useQuery, queryOptions } from '@tanstack/react-query'
 import { getRouteApi } from '@tanstack/react-router'
 import { useState } from 'react'
 import { LIMITS } from '@tacho/contract/engine/limits.ts'
@@ -27,7 +27,6 @@ type Wish = Omit<NotificationChoice, 'workspaceId'>
 
 /** The environments of this workspace, and those that the person chose in others. */
 export function Choices({ choices }: { choices: NotificationChoice[] }) {
-  const cache = useQueryClient()
   const { place } = route.useRouteContext()
   const { data: workspaces = [] } = useQuery(workspacesQuery)
   const shown = workspaces.filter(
@@ -38,10 +37,7 @@ export function Choices({ choices }: { choices: NotificationChoice[] }) {
   const [wished, setWished] = useState<Wish[] | null>(null)
   const save = useMutation({
     mutationFn: (environments: Wish[]) => api.changeNotificationSettings({ body: { environments } }),
-    async onSettled() {
-      await cache.invalidateQueries(notificationsQuery)
-      setWished(null)
-    },
+    onSettled: () => setWished(null),
   })
   const current: Wish[] =
     wished ?? choices.map(({ environmentId, kinds, severity }) => ({ environmentId, kinds, severity }))
@@ -114,11 +110,9 @@ export function Choices({ choices }: { choices: NotificationChoice[] }) {
 const MINUTES = 60
 
 export function QuietHoursPart({ hours }: { hours: QuietHours | null }) {
-  const cache = useQueryClient()
   const [isOpen, setOpen] = useState(false)
   const removal = useMutation({
     mutationFn: () => api.changeNotificationSettings({ body: { quietHours: null } }),
-    onSettled: () => cache.invalidateQueries(notificationsQuery),
   })
   return (
     <div>
@@ -143,7 +137,6 @@ export function QuietHoursPart({ hours }: { hours: QuietHours | null }) {
 }
 
 function QuietHoursDialog({ hours, onClose }: { hours: QuietHours | null; onClose: () => void }) {
-  const cache = useQueryClient()
   const [from, setFrom] = useState(timeOf(hours?.fromMinute ?? 22 * MINUTES))
   const [to, setTo] = useState(timeOf(hours?.toMinute ?? 7 * MINUTES))
   const browserZone = Intl.DateTimeFormat().resolvedOptions().timeZone
@@ -155,7 +148,6 @@ function QuietHoursDialog({ hours, onClose }: { hours: QuietHours | null; onClos
       return api.changeNotificationSettings({ body: { quietHours } })
     },
     onSuccess: onClose,
-    onSettled: () => cache.invalidateQueries(notificationsQuery),
   })
   const zones = [...new Set([browserZone, timeZone, 'UTC', ...Intl.supportedValuesOf('timeZone')])]
   return (

@@ -1,6 +1,6 @@
 /** Which notifications a person gets in their browsers, and the quiet hours. */
 import type { NotificationSettings, NotifiedBrowser } from '@tacho/contract/messages/notification.ts'
-import { useMutation, useQuery, useQueryClient } from '@tanstack/react-query'
+import { useMutation, useQuery } from '@tanstack/react-query'
 import { getRouteApi } from '@tanstack/react-router'
 import { api } from '../web/api.ts'
 import { NotAllowed, switchOff, switchOn, whyNot } from './push.ts'
@@ -45,7 +45,6 @@ interface SwitchProps {
 }
 
 function Switch({ settings, own }: SwitchProps) {
-  const cache = useQueryClient()
   const { place } = route.useRouteContext()
   const fault = whyNot()
   const change = useMutation({
@@ -57,7 +56,6 @@ function Switch({ settings, own }: SwitchProps) {
       const first = { environmentId: place.environment.id, kinds: ['approvals', 'alerts'], severity: 'LOW' } as const
       await api.changeNotificationSettings({ body: { environments: [{ ...first, kinds: [...first.kinds] }] } })
     },
-    onSettled: () => cache.invalidateQueries(notificationsQuery),
   })
   if (fault !== null) return <Nothing>{fault}</Nothing>
   return (
@@ -93,13 +91,11 @@ function Switch({ settings, own }: SwitchProps) {
 const isPushFault = (error: unknown): boolean => error instanceof DOMException
 
 function Browsers({ browsers, own }: { browsers: NotifiedBrowser[]; own: NotifiedBrowser | null }) {
-  const cache = useQueryClient()
   const removal = useMutation({
     mutationFn: async (row: NotifiedBrowser) => {
       if (row.id === own?.id) await switchOff(row)
       else await api.removeNotifiedBrowser({ params: { browserId: row.id } })
     },
-    onSettled: () => cache.invalidateQueries(notificationsQuery),
   })
   const columns: Column<NotifiedBrowser>[] = [
     {

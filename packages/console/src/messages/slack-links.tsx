@@ -1,7 +1,7 @@
 /** Slack users who decide as people: of one webhook for admins, and one's own. */
 import { allItems } from '@tacho/client/items.ts'
 import type { SlackLink } from '@tacho/contract/messages/slack-link.ts'
-import { useMutation, useQuery, useQueryClient } from '@tanstack/react-query'
+import { useMutation, useQuery } from '@tanstack/react-query'
 import { useState } from 'react'
 import { api } from '../web/api.ts'
 import { Button } from '../web/ui/button.tsx'
@@ -11,7 +11,6 @@ import { Nothing, Section } from '../web/ui/section.tsx'
 import { ShownText } from '../web/text/shown-text.tsx'
 import { Time } from '../web/text/times.tsx'
 import { Confirm } from '../web/ui/form-dialog.tsx'
-import { webhooksQuery } from './webhook.tsx'
 
 interface Params {
   environmentId: string
@@ -33,7 +32,6 @@ export function SlackUser({ of }: { of: Pick<SlackLink, 'userName' | 'userId' | 
 }
 
 export function SlackUsers({ params }: { params: Params }) {
-  const cache = useQueryClient()
   const [stops, setStops] = useState(false)
   const queryKey = ['slack-links', params.webhookId]
   return (
@@ -58,7 +56,6 @@ export function SlackUsers({ params }: { params: Params }) {
           title="Stop decisions in Slack?"
           act="Remove the signing secret"
           run={() => api.changeWebhook({ params, body: { signingSecret: null } })}
-          onSettled={() => cache.invalidateQueries(webhooksQuery(params.environmentId))}
           onClose={() => setStops(false)}
         >
           Messages get no buttons, presses are refused, and all links of Slack users are removed.
@@ -96,9 +93,8 @@ interface LinksProps {
 }
 
 function Links({ queryKey, read, remove, empty, withPerson = false }: LinksProps) {
-  const cache = useQueryClient()
   const list = useQuery({ queryKey, queryFn: read })
-  const removal = useMutation({ mutationFn: remove, onSettled: () => cache.invalidateQueries({ queryKey }) })
+  const removal = useMutation({ mutationFn: remove })
   const columns: Column<SlackLink>[] = [
     { head: 'Slack user', main: true, cell: (link) => <SlackUser of={link} /> },
     { head: 'Linked', wide: true, cell: ({ linkedAt }) => <Time at={linkedAt} /> },

@@ -84,8 +84,6 @@ export function StarterAlerts({ environmentId, onClose }: { environmentId: strin
           params,
           body: { url, format, events, description: 'Alerts', showsInput: false },
         })
-        // If an alert is refused, the next attempt finds the target.
-        await cache.invalidateQueries({ queryKey: webhooksQuery(environmentId).queryKey })
       }
       const before = new Set(cache.getQueryData(alertsQuery(environmentId).queryKey)?.map(({ name }) => name))
       for (const { why: _, ...body } of STARTERS) {
@@ -93,7 +91,6 @@ export function StarterAlerts({ environmentId, onClose }: { environmentId: strin
       }
     },
     onSuccess: onClose,
-    onSettled: () => cache.invalidateQueries({ queryKey: alertsQuery(environmentId).queryKey }),
   })
   return (
     <FormDialog

@@ -1,6 +1,6 @@
 import type { CreatedWebhook, Delivery, DeliveryStatus, Webhook } from '@tacho/contract/messages/webhook.ts'
 import { DELIVERY_STATUSES } from '@tacho/contract/engine/words.ts'
-import { useMutation, useQuery, useQueryClient } from '@tanstack/react-query'
+import { useMutation, useQuery } from '@tanstack/react-query'
 import { getRouteApi, Link, useNavigate } from '@tanstack/react-router'
 import { useState } from 'react'
 import { api } from '../web/api.ts'
@@ -101,19 +101,15 @@ const deliveriesKey = ({ environmentId, webhookId }: Params) => ['deliveries', e
 
 function Acts({ params, webhook }: { params: Params; webhook: Webhook }) {
   const names = route.useParams()
-  const cache = useQueryClient()
   const navigate = useNavigate()
   const [open, setOpen] = useState<'change' | 'rotate' | 'remove' | CreatedWebhook | null>(null)
   const close = () => setOpen(null)
-  const renew = () => cache.invalidateQueries(webhooksQuery(params.environmentId))
   const test = useMutation({
     mutationFn: () => api.testWebhook({ params }),
-    onSettled: () => cache.invalidateQueries({ queryKey: deliveriesKey(params) }),
   })
   const isDisabled = webhook.disabledAt !== null
   const turn = useMutation({
     mutationFn: () => api.changeWebhook({ params, body: { enabled: isDisabled } }),
-    onSettled: renew,
   })
   return (
     <div className="mt-3 flex flex-wrap items-center gap-2">
@@ -141,7 +137,6 @@ function Acts({ params, webhook }: { params: Params; webhook: Webhook }) {
           webhook={webhook}
           onDone={() => {
             close()
-            void renew()
           }}
           onClose={close}
         />
@@ -152,7 +147,6 @@ function Acts({ params, webhook }: { params: Params; webhook: Webhook }) {
           act="New secret"
           run={() => api.rotateWebhookSecret({ params })}
           onDone={setOpen}
-          onSettled={renew}
           onClose={close}
         >
           For a day, messages carry signatures of both secrets. Give the new one to the receiver within this time.
@@ -166,7 +160,6 @@ function Acts({ params, webhook }: { params: Params; webhook: Webhook }) {
             await api.removeWebhook({ params })
             await navigate({ to: '/w/$workspace/$environment/settings/webhooks', params: names })
           }}
-          onSettled={renew}
           onClose={close}
         >
           Its log of deliveries is removed too. Messages that still wait are not sent.
@@ -180,7 +173,6 @@ function Acts({ params, webhook }: { params: Params; webhook: Webhook }) {
 function Deliveries({ params, canRedeliver }: { params: Params; canRedeliver: boolean }) {
   const { status } = route.useSearch()
   const navigate = useNavigate()
-  const cache = useQueryClient()
   const list = usePages<Delivery>({
     queryKey: [...deliveriesKey(params), status],
     read: (cursor, signal) => api.listDeliveries({ params, query: { status, limit: 50, cursor } }, { signal }),
@@ -188,7 +180,6 @@ function Deliveries({ params, canRedeliver }: { params: Params; canRedeliver: bo
   })
   const again = useMutation({
     mutationFn: (deliveryId: string) => api.redeliver({ params: { ...params, deliveryId } }),
-    onSettled: () => cache.invalidateQueries({ queryKey: deliveriesKey(params) }),
   })
   const columns: Column<Delivery>[] = [
     {

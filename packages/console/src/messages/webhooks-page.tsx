@@ -1,5 +1,5 @@
 import type { CreatedWebhook, Webhook } from '@tacho/contract/messages/webhook.ts'
-import { useQuery, useQueryClient } from '@tanstack/react-query'
+import { useQuery } from '@tanstack/react-query'
 import { getRouteApi, Link, useNavigate } from '@tanstack/react-router'
 import { useState } from 'react'
 import { Button } from '../web/ui/button.tsx'
@@ -18,7 +18,6 @@ export function WebhooksPage() {
   const names = route.useParams()
   const { place } = route.useRouteContext()
   const navigate = useNavigate()
-  const cache = useQueryClient()
   const [open, setOpen] = useState<'new' | CreatedWebhook | null>(null)
   const query = webhooksQuery(place.environment.id)
   const webhooks = useQuery(query)
@@ -93,7 +92,6 @@ export function WebhooksPage() {
           onClose={() => setOpen(null)}
           onDone={(created) => {
             setOpen(created !== null && hasSecret(created) ? created : null)
-            void cache.invalidateQueries(query)
           }}
         />
       )}

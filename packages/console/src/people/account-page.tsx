@@ -1,4 +1,4 @@
-import { useMutation, useQuery, useQueryClient } from '@tanstack/react-query'
+import { useMutation, useQuery } from '@tanstack/react-query'
 import { useState } from 'react'
 import type { Session } from '@tacho/contract/people/sign-in.ts'
 import { LIMITS } from '@tacho/contract/engine/limits.ts'
@@ -41,14 +41,12 @@ export function AccountPage() {
 const SESSIONS = ['sessions']
 
 function Sessions() {
-  const cache = useQueryClient()
   const sessions = useQuery({
     queryKey: SESSIONS,
     queryFn: async () => (await api.listSessions()).items,
   })
   const end = useMutation({
     mutationFn: (sessionId: string) => api.endSession({ params: { sessionId } }),
-    onSettled: () => cache.invalidateQueries({ queryKey: SESSIONS }),
   })
   const columns: Column<Session>[] = [
     {
@@ -92,15 +90,13 @@ function Sessions() {
 
 /** Changes the password. All other sessions of the person end. */
 function PasswordForm({ email }: { email: string }) {
-  const cache = useQueryClient()
   const [password, setPassword] = useState('')
   const [newPassword, setNewPassword] = useState('')
   const change = useMutation({
     mutationFn: () => api.changePassword({ body: { password, newPassword } }),
-    onSuccess: async () => {
+    onSuccess: () => {
       setPassword('')
       setNewPassword('')
-      await cache.invalidateQueries({ queryKey: ['sessions'] })
     },
   })
   return (

@@ -1,4 +1,4 @@
-import { useQuery, useQueryClient, useMutation } from '@tanstack/react-query'
+import { useQuery, useMutation } from '@tanstack/react-query'
 import { getRouteApi, useNavigate } from '@tanstack/react-router'
 import { useState } from 'react'
 import type { CreatedInvitation, Invitation, Operator, NewInvitation } from '@tacho/contract/people/operator.ts'
@@ -31,7 +31,6 @@ export function PeoplePage() {
   const { place } = route.useRouteContext()
   const { scope = 'workspace' } = route.useSearch()
   const navigate = useNavigate()
-  const cache = useQueryClient()
   const [open, setOpen] = useState<Open | null>(null)
   const close = () => setOpen(null)
   const { data: me } = useQuery(meQuery)
@@ -44,7 +43,6 @@ export function PeoplePage() {
     queryFn: calls.invitations,
     enabled: canChange,
   })
-  const renew = () => cache.invalidateQueries({ queryKey: calls.key })
   useKeys(canChange ? { n: () => setOpen({ is: 'invite' }) } : {})
   const where = isEverywhere ? 'every workspace' : place.workspace.name
 
@@ -148,7 +146,6 @@ export function PeoplePage() {
           onClose={close}
           onInvited={(invitation) => {
             setOpen({ is: 'invited', invitation })
-            void renew()
           }}
         />
       )}
@@ -162,20 +159,13 @@ export function PeoplePage() {
         />
       )}
       {open?.is === 'role' && (
-        <RoleDialog
-          person={open.person}
-          mayBeNone={isEverywhere}
-          change={calls.changeRole}
-          onSettled={renew}
-          onClose={close}
-        />
+        <RoleDialog person={open.person} mayBeNone={isEverywhere} change={calls.changeRole} onClose={close} />
       )}
       {open?.is === 'remove' && (
         <Confirm
           title={isEverywhere ? `Delete the account of ${open.person.email}?` : `Remove ${open.person.email}?`}
           act={isEverywhere ? 'Delete' : 'Remove'}
           run={() => calls.remove(open.person.id)}
-          onSettled={renew}
           onClose={close}
         >
           {isEverywhere
@@ -188,7 +178,6 @@ export function PeoplePage() {
           title={`Revoke the invitation of ${open.invitation.email}?`}
           act="Revoke"
           run={() => calls.revoke(open.invitation.id)}
-          onSettled={renew}
           onClose={close}
         >
           The link stops working.
@@ -293,16 +282,14 @@ interface RoleDialogProps {
   /** A person may have no role everywhere. */
   mayBeNone: boolean
   change: (operatorId: string, role: Role | null) => Promise<unknown>
-  onSettled: () => Promise<unknown>
   onClose: () => void
 }
 
-function RoleDialog({ person, mayBeNone, change, onSettled, onClose }: RoleDialogProps) {
+function RoleDialog({ person, mayBeNone, change, onClose }: RoleDialogProps) {
   const [role, setRole] = useState<Role>(person.role ?? 'viewer')
   const save = useMutation({
     mutationFn: (chosen: Role | null) => change(person.id, chosen),
     onSuccess: onClose,
-    onSettled,
   })
   return (
     <FormDialog

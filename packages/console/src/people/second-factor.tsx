@@ -3,14 +3,13 @@
  *
  *   off --password--> shown (secret, recovery codes) --code--> on --password--> off
  */
-import { useMutation, useQueryClient } from '@tanstack/react-query'
+import { useMutation } from '@tanstack/react-query'
 import { useState } from 'react'
 import { generate } from 'lean-qr'
 import { toSvgPath } from 'lean-qr/extras/svg'
 import { LIMITS } from '@tacho/contract/engine/limits.ts'
 import type { SecondFactor } from '@tacho/contract/people/sign-in.ts'
 import { api } from '../web/api.ts'
-import { meQuery } from '../web/queries.ts'
 import { Button } from '../web/ui/button.tsx'
 import { Code } from '../web/ui/copy.tsx'
 import { Dialog } from '../web/ui/overlay.tsx'
@@ -19,10 +18,8 @@ import { FormDialog } from '../web/ui/form-dialog.tsx'
 import { Refused } from '../web/ui/states.tsx'
 
 export function SecondFactorPart({ isOn }: { isOn: boolean }) {
-  const cache = useQueryClient()
   const [open, setOpen] = useState<'password' | SecondFactor | null>(null)
   const close = () => setOpen(null)
-  const renew = () => cache.invalidateQueries({ queryKey: meQuery.queryKey })
   return (
     <>
       <div className="flex flex-wrap items-center justify-between gap-3">
@@ -40,13 +37,12 @@ export function SecondFactorPart({ isOn }: { isOn: boolean }) {
           run={async (password) => {
             if (!isOn) return setOpen(await api.addSecondFactor({ body: { password } }))
             await api.removeSecondFactor({ body: { password } })
-            await renew()
             close()
           }}
           onClose={close}
         />
       )}
-      {open !== null && open !== 'password' && <Enrol factor={open} onDone={renew} onClose={close} />}
+      {open !== null && open !== 'password' && <Enrol factor={open} onClose={close} />}
     </>
   )
 }
@@ -86,18 +82,14 @@ function PasswordDialog({ title, act, run, onClose }: PasswordProps) {
 
 interface EnrolProps {
   factor: SecondFactor
-  onDone: () => Promise<unknown>
   onClose: () => void
 }
 
-function Enrol({ factor: { uri, recoveryCodes }, onDone, onClose }: EnrolProps) {
+function Enrol({ factor: { uri, recoveryCodes }, onClose }: EnrolProps) {
   const [code, setCode] = useState('')
   const confirm = useMutation({
     mutationFn: () => api.confirmSecondFactor({ body: { code } }),
-    onSuccess: async () => {
-      await onDone()
-      onClose()
-    },
+    onSuccess: onClose,
   })
   const secret = new URL(uri).searchParams.get('secret') ?? uri
   return (

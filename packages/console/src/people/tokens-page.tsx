@@ -1,4 +1,4 @@
-import { useQuery, useQueryClient, useMutation } from '@tanstack/react-query'
+import { useQuery, useMutation } from '@tanstack/react-query'
 import { getRouteApi, useNavigate } from '@tanstack/react-router'
 import { useState } from 'react'
 import { allItems } from '@tacho/client/items.ts'
@@ -35,7 +35,6 @@ export function TokensPage() {
   const { place } = route.useRouteContext()
   const { scope = 'workspace' } = route.useSearch()
   const navigate = useNavigate()
-  const cache = useQueryClient()
   const now = useNow()
   const [open, setOpen] = useState<Open | null>(null)
   const close = () => setOpen(null)
@@ -43,7 +42,6 @@ export function TokensPage() {
   const isAllowed = scope === 'everywhere' ? me?.installation === true : place.may('owner')
   const calls = tokensOf(scope === 'everywhere' ? null : place.workspace.id)
   const tokens = useQuery({ queryKey: calls.key, queryFn: calls.list, enabled: isAllowed })
-  const renew = () => cache.invalidateQueries({ queryKey: calls.key })
   useKeys(isAllowed ? { n: () => setOpen({ is: 'new' }) } : {})
   if (!isAllowed && me)
     return <Forbidden>Only an owner makes operator tokens. Ask an owner of {place.workspace.name}.</Forbidden>
@@ -98,7 +96,6 @@ export function TokensPage() {
           onClose={close}
           onCreated={(token) => {
             setOpen({ is: 'created', token })
-            void renew()
           }}
         />
       )}
@@ -116,7 +113,6 @@ export function TokensPage() {
           title={`Revoke ${open.token.name}?`}
           act="Revoke"
           run={() => calls.revoke(open.token.id)}
-          onSettled={renew}
           onClose={close}
         >
           Every server rejects this token within 5 seconds. This cannot be undone.

@@ -2,7 +2,7 @@ import { useState } from 'react'
 import { LIMITS } from '@tacho/contract/engine/limits.ts'
 import { POLICY_ID_PATTERN } from '@tacho/contract/engine/words.ts'
 import { compileCondition } from '@tacho/policy/compile.ts'
-import { useMutation, useQuery, useQueryClient } from '@tanstack/react-query'
+import { useMutation, useQuery } from '@tanstack/react-query'
 import { getRouteApi, useNavigate } from '@tanstack/react-router'
 import { api } from '../web/api.ts'
 import { eventQuery } from '../runs/queries.ts'
@@ -35,7 +35,6 @@ function NewPolicy({ call }: { call: Call | null }) {
   const params = route.useParams()
   const { place } = route.useRouteContext()
   const navigate = useNavigate()
-  const cache = useQueryClient()
   const written = useDraftState(`new policy ${place.workspace.id} ${call?.condition ?? ''}`, {
     ...EMPTY_DRAFT,
     condition: call?.condition ?? '',
@@ -50,7 +49,6 @@ function NewPolicy({ call }: { call: Call | null }) {
       api.createPolicy({ params: { workspaceId: place.workspace.id }, body: { policyId, ...bodyOf(draft, '') } }),
     onSuccess: async () => {
       written.forget()
-      await cache.invalidateQueries({ queryKey: ['policies', place.workspace.id] })
       await navigate({
         to: '/w/$workspace/$environment/policies/$policyId',
         params: { ...params, policyId },

@@ -1,7 +1,7 @@
 import type { Policy } from '@tacho/contract/policies/policy.ts'
 import { LIMITS } from '@tacho/contract/engine/limits.ts'
 import { compileCondition } from '@tacho/policy/compile.ts'
-import { useMutation, useQueryClient } from '@tanstack/react-query'
+import { useMutation } from '@tanstack/react-query'
 import { api } from '../web/api.ts'
 import type { Place } from '../web/queries.ts'
 import { Button } from '../web/ui/button.tsx'
@@ -21,7 +21,6 @@ interface Props {
 
 /** The newest version, to change and to try. Saved, it is the next version; it acts only once it is deployed. */
 export function PolicyEditor({ policy, place, simulationId, onSimulate }: Props) {
-  const cache = useQueryClient()
   const { workspaceId, policyId, newest } = policy
   const written = useDraftState(`policy ${workspaceId} ${policyId} ${newest.version}`, { ...draftOf(newest), note: '' })
   const { note, ...draft } = written.value
@@ -33,10 +32,7 @@ export function PolicyEditor({ policy, place, simulationId, onSimulate }: Props)
         params: { workspaceId, policyId },
         body: { ...bodyOf(draft, note), follows: newest.version },
       }),
-    onSuccess: () => {
-      written.forget()
-      return cache.invalidateQueries({ queryKey: ['policies', workspaceId] })
-    },
+    onSuccess: written.forget,
   })
   return (
     <div className="mt-5 grid grid-cols-1 gap-x-10 lg:grid-cols-2">

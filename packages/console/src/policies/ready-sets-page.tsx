@@ -4,7 +4,7 @@
  */
 import type { Simulation } from '@tacho/contract/policies/simulation.ts'
 import type { ToolLabel } from '@tacho/contract/policies/tool-labels.ts'
-import { useMutation, useQuery, useQueryClient } from '@tanstack/react-query'
+import { useMutation, useQuery } from '@tanstack/react-query'
 import { getRouteApi, Link } from '@tanstack/react-router'
 import { useEffect, useMemo, useRef, useState } from 'react'
 import { api } from '../web/api.ts'
@@ -189,7 +189,6 @@ interface CreateProps {
 function Create({ set, labels, isReady, onCreated }: CreateProps) {
   const params = route.useParams()
   const { place } = route.useRouteContext()
-  const cache = useQueryClient()
   const { id: environmentId, name } = place.environment
   const workspaceId = place.workspace.id
   const [hasLabels, setLabels] = useState(true)
@@ -208,12 +207,6 @@ function Create({ set, labels, isReady, onCreated }: CreateProps) {
       await api.changeToolLabels({ params: { environmentId }, body })
     },
     onSuccess: onCreated,
-    // Items that were created before a refusal exist, so the lists are read again.
-    onSettled: () =>
-      Promise.all([
-        cache.invalidateQueries({ queryKey: ['policies', workspaceId] }),
-        cache.invalidateQueries(toolLabelsQuery(environmentId)),
-      ]),
   })
   return (
     <Section title="Create" className="mt-6 lg:col-span-2">

@@ -86,14 +86,13 @@ export function NewApiKey({ environmentId, onCreated, onClose }: NewApiKeyProps)
 interface ChangeApiKeyProps {
   environmentId: string
   apiKey: ApiKey
-  onSettled: () => Promise<unknown>
   onClose: () => void
 }
 
 const KEEP = 'keep'
 
 /** A key can lose scopes, but never get more. */
-export function ChangeApiKey({ environmentId, apiKey, onSettled, onClose }: ChangeApiKeyProps) {
+export function ChangeApiKey({ environmentId, apiKey, onClose }: ChangeApiKeyProps) {
   const [name, setName] = useState(apiKey.name)
   const [scopes, setScopes] = useState(apiKey.scopes)
   const [rate, setRate] = useState(apiKey.requestsPerSecond?.toString() ?? '')
@@ -112,7 +111,6 @@ export function ChangeApiKey({ environmentId, apiKey, onSettled, onClose }: Chan
         },
       }),
     onSuccess: onClose,
-    onSettled,
   })
   return (
     <FormDialog

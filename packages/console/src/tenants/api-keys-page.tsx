@@ -1,6 +1,6 @@
 import type { ApiKey, CreatedApiKey } from '@tacho/contract/tenants/api-key.ts'
 import { allItems } from '@tacho/client/items.ts'
-import { useQuery, useQueryClient } from '@tanstack/react-query'
+import { useQuery } from '@tanstack/react-query'
 import { getRouteApi } from '@tanstack/react-router'
 import { useState } from 'react'
 import { api } from '../web/api.ts'
@@ -27,13 +27,11 @@ type Open =
 export function ApiKeysPage() {
   const { place } = route.useRouteContext()
   const params = { environmentId: place.environment.id }
-  const cache = useQueryClient()
   const now = useNow()
   const [open, setOpen] = useState<Open | null>(null)
   const close = () => setOpen(null)
   const queryKey = ['api keys', params.environmentId]
   const keys = useQuery({ queryKey, queryFn: () => allItems(api.listApiKeys, { params, query: { limit: 200 } }) })
-  const renew = () => cache.invalidateQueries({ queryKey })
   const canChange = place.may('admin')
   useKeys(canChange ? { n: () => setOpen({ is: 'new' }) } : {})
 
@@ -96,13 +94,10 @@ export function ApiKeysPage() {
           onClose={close}
           onCreated={(key) => {
             setOpen({ is: 'created', key })
-            void renew()
           }}
         />
       )}
-      {open?.is === 'change' && (
-        <ChangeApiKey environmentId={params.environmentId} apiKey={open.key} onSettled={renew} onClose={close} />
-      )}
+      {open?.is === 'change' && <ChangeApiKey environmentId={params.environmentId} apiKey={open.key} onClose={close} />}
       {open?.is === 'rotate' && (
         <RotateApiKey
           environmentId={params.environmentId}
@@ -110,7 +105,6 @@ export function ApiKeysPage() {
           onClose={close}
           onRotated={(key) => {
             setOpen({ is: 'rotated', key })
-            void renew()
           }}
         />
       )}
@@ -128,7 +122,6 @@ export function ApiKeysPage() {
           title={`Revoke ${open.key.name}?`}
           act="Revoke"
           run={() => api.revokeApiKey({ params: { ...params, keyId: open.key.id } })}
-          onSettled={renew}
           onClose={close}
         >
           Every server rejects this key within 5 seconds. Agents that still use it stop recording, and their protected

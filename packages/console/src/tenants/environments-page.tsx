@@ -3,7 +3,7 @@ import { useQuery, useQueryClient } from '@tanstack/react-query'
 import { getRouteApi, Link, useNavigate } from '@tanstack/react-router'
 import { useState } from 'react'
 import { api } from '../web/api.ts'
-import { meQuery } from '../web/queries.ts'
+import { meQuery, renewStale } from '../web/queries.ts'
 import { Button } from '../web/ui/button.tsx'
 import { ROW_LINK } from '../web/ui/data-table.tsx'
 import { useKeys } from '../web/ui/keys.ts'
@@ -37,12 +37,8 @@ export function EnvironmentsPage() {
   useKeys(canChange ? { n: () => setOpen('environment') } : {})
   const ownsWorkspace = (id: string) =>
     me?.everywhere === 'owner' || me?.workspaces.some((one) => one.id === id && one.role === 'owner') === true
-  const renew = async () => {
-    await Promise.all([
-      cache.invalidateQueries({ queryKey: ['environments'] }),
-      cache.invalidateQueries({ queryKey: ['workspaces'] }),
-    ])
-  }
+  /** Before the address changes, because a place is looked up in what is known. */
+  const renew = () => renewStale(cache)
   /** After a rename, the address of this page must have the new name. */
   const goTo = (to: { workspace?: string; environment?: string }) =>
     navigate({ to: '/w/$workspace/$environment/settings/environments', params: { ...names, ...to }, replace: true })
@@ -87,7 +83,6 @@ export function EnvironmentsPage() {
         {...(place.may('owner') && {
           remove: (environmentId: string) => api.deleteEnvironment({ params: { environmentId } }),
         })}
-        onSettled={renew}
       />
       <StalledRuleSection place={place} />
       <Section
@@ -112,7 +107,6 @@ export function EnvironmentsPage() {
             if (id === workspaceId) await leave()
           }}
           restore={(id) => api.restoreWorkspace({ params: { workspaceId: id } })}
-          onSettled={renew}
         />
       </Section>
       {open === 'environment' && (
@@ -120,7 +114,6 @@ export function EnvironmentsPage() {
           title="New environment"
           hint="Such as production. The header marks production by colour."
           save={(name) => api.createEnvironment({ params: { workspaceId }, body: { name } })}
-          onSettled={renew}
           onClose={close}
         />
       )}

@@ -1,6 +1,6 @@
 import { LIMITS } from '@tacho/contract/engine/limits.ts'
 import type { StalledRule } from '@tacho/contract/runs/stalled-rule.ts'
-import { queryOptions, useMutation, useQuery, useQueryClient } from '@tanstack/react-query'
+import { queryOptions, useMutation, useQuery } from '@tanstack/react-query'
 import { useState } from 'react'
 import { api } from '../web/api.ts'
 import type { Place } from '../web/queries.ts'
@@ -71,7 +71,6 @@ const THENS = Object.keys(THEN) as Then[]
 
 function StalledRuleDialog({ place, rule, onClose }: { place: Place; rule: StalledRule; onClose: () => void }) {
   const environmentId = place.environment.id
-  const cache = useQueryClient()
   const [minutes, setMinutes] = useState(String(rule.idleMinutes))
   const [then, setThen] = useState<Then>(rule.closeAs ?? 'OPEN')
   const save = useMutation({
@@ -81,8 +80,6 @@ function StalledRuleDialog({ place, rule, onClose }: { place: Place; rule: Stall
         body: { idleMinutes: Number(minutes), closeAs: then === 'OPEN' ? null : then },
       }),
     onSuccess: onClose,
-    // Runs are listed by it.
-    onSettled: () => cache.invalidateQueries({ predicate: ({ queryKey }) => queryKey.includes(environmentId) }),
   })
   return (
     <FormDialog

@@ -33,16 +33,15 @@ interface Props {
   /** Orders the deletion of an archived one; absent: the person may not. */
   remove?: (id: string) => Promise<unknown>
   /** After any of these. */
-  onSettled: () => Promise<unknown>
 }
 
 type Open = { is: 'rename' | 'archive' | 'remove'; tenant: Tenant }
 
 export function Tenants(props: Props) {
-  const { kind, list, currentId, canChange, link, rename, archive, restore, remove, onSettled } = props
+  const { kind, list, currentId, canChange, link, rename, archive, restore, remove } = props
   const [open, setOpen] = useState<Open | null>(null)
   const close = () => setOpen(null)
-  const restoring = useMutation({ mutationFn: restore, onSettled })
+  const restoring = useMutation({ mutationFn: restore })
   const columns: Column<Tenant>[] = [
     {
       head: kind === 'workspace' ? 'Workspace' : 'Environment',
@@ -95,7 +94,6 @@ export function Tenants(props: Props) {
           hint="Links and commands that have the old name stop working. Keys and ids stay."
           name={open.tenant.name}
           save={(name) => rename(open.tenant.id, name)}
-          onSettled={onSettled}
           onClose={close}
         />
       )}
@@ -104,7 +102,6 @@ export function Tenants(props: Props) {
           title={`Archive ${open.tenant.name}?`}
           act="Archive"
           run={() => archive(open.tenant.id)}
-          onSettled={onSettled}
           onClose={close}
         >
           It leaves every list, and its API keys are refused within 5 seconds: agents stop recording. Nothing is
@@ -116,7 +113,6 @@ export function Tenants(props: Props) {
           title={`Delete ${open.tenant.name}?`}
           act={`Delete in ${LIMITS.environmentDeletionDays} days`}
           run={() => remove(open.tenant.id)}
-          onSettled={onSettled}
           onClose={close}
         >
           In {LIMITS.environmentDeletionDays} days all its runs, approvals, issues and keys are deleted forever. Until

@@ -20,8 +20,20 @@ class NotSent extends Error {}
 
 /** Calls that never reject: forms show the refusal in place. */
 export const operator = createOperatorClient({ url: BASE, fetch: fetchNow })
+/** The names of calls that are over, since what they made stale was read again. */
+export const endedCalls = new Set<string>()
 /** Calls that give the value or throw a CallError: for queries. */
-export const api = throwing(operator)
+export const api = noting(throwing(operator))
+
+function noting<Calls extends object>(calls: Calls): Calls {
+  const noted = Object.entries(calls as Record<string, (...callArguments: unknown[]) => Promise<unknown>>).map(
+    ([name, call]) => [
+      name,
+      (...callArguments: unknown[]) => call(...callArguments).finally(() => endedCalls.add(name)),
+    ],
+  )
+  return Object.fromEntries(noted) as Calls
+}
 
 function takeBase(): string {
   // Tests import pure modules that import this one.

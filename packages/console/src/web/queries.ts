@@ -9,14 +9,17 @@ import {
 } from '@tanstack/react-query'
 import { includesRole, type Role } from '@tacho/contract/web/route.ts'
 import { allItems } from '@tacho/client/items.ts'
-import { api, isLost, isSignedOut, isTemporary } from './api.ts'
+import { api, endedCalls, isLost, isSignedOut, isTemporary } from './api.ts'
 
 /** `onSignedOut` is called when the server says that the session has ended. */
 export function createQueryClient(onSignedOut: () => void): QueryClient {
   const cache = new QueryClient({
     queryCache: new QueryCache({ onError: (error) => isSignedOut(error) && onSignedOut() }),
     // A lost change may have been stored: what the page shows is read again.
-    mutationCache: new MutationCache({ onError: (error) => void (isLost(error) && cache.invalidateQueries()) }),
+    mutationCache: new MutationCache({
+      onError: (error) => void (isLost(error) && cache.invalidateQueries()),
+      onSettled: () => renewStale(cache),
+    }),
     defaultOptions: {
       // While the browser is offline, the library would queue calls and send them later.
       mutations: { networkMode: 'always', retry: false },
@@ -30,6 +33,18 @@ export function createQueryClient(onSignedOut: () => void): QueryClient {
     },
   })
   return cache
+}
+
+/** Reads again what acts made stale since the last time. */
+export async function renewStale(cache: QueryClient): Promise<void> {
+  const ended = [...endedCalls]
+  endedCalls.clear()
+  // Without its part of the build, everything is read again.
+  const isStale = await import('./stale.ts').then(
+    ({ isStaleAfter }) => isStaleAfter(ended),
+    () => () => true,
+  )
+  await cache.invalidateQueries({ predicate: ({ queryKey }) => isStale(queryKey) })
 }
 
 export const meQuery = queryOptions({ queryKey: ['me'], queryFn: () => api.readMe(), staleTime: 60_000 })

@@ -1,4 +1,4 @@
-import { useMutation, useQueryClient, useQueries, useQuery } from '@tanstack/react-query'
+import { useMutation, useQueries, useQuery } from '@tanstack/react-query'
 import { useState } from 'react'
 import type { Deployment } from '@tacho/contract/policies/deployment.ts'
 import { LIMITS } from '@tacho/contract/engine/limits.ts'
@@ -59,7 +59,6 @@ export function ActDialog({
   simulation,
   onClose,
 }: ActDialogProps) {
-  const cache = useQueryClient()
   const others = places.filter(({ environment }) => environment.id !== act.environment.id)
   const { share: shareBefore, version: offered } = act.kind === 'deploy' ? act : {}
   const [version, setVersion] = useState(shareBefore?.version ?? offered ?? newestVersion)
@@ -89,10 +88,7 @@ export function ActDialog({
       ]
       return api.deploy({ params, body: { items, note: text } })
     },
-    onSuccess: async () => {
-      await cache.invalidateQueries({ queryKey: ['deployments'] })
-      onClose()
-    },
+    onSuccess: onClose,
   })
   const now = act.deployment === null ? 'nothing' : `version ${act.deployment.version}`
   const targetPlace = others.find(({ environment }) => environment.id === target)

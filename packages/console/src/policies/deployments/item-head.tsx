@@ -1,5 +1,5 @@
 import { DAMAGED_VERSION } from './version-history.tsx'
-import { useMutation, useQueryClient } from '@tanstack/react-query'
+import { useMutation } from '@tanstack/react-query'
 import { getRouteApi, Link } from '@tanstack/react-router'
 import { useState, type ReactNode } from 'react'
 import { Confirm, NameDialog } from '../../web/ui/form-dialog.tsx'
@@ -29,12 +29,10 @@ interface Props {
 export function ItemHead({ kind, name, version, archivedAt, damaged, children, rename, archive, restore }: Props) {
   const params = route.useParams()
   const { place } = route.useRouteContext()
-  const cache = useQueryClient()
   const [open, setOpen] = useState<'rename' | 'archive' | null>(null)
   const close = () => setOpen(null)
   const list = kind === 'prompt' ? 'prompts' : 'policies'
-  const renew = () => cache.invalidateQueries({ queryKey: [list, place.workspace.id] })
-  const restoring = useMutation({ mutationFn: restore, onSettled: renew })
+  const restoring = useMutation({ mutationFn: restore })
   return (
     <header className="pt-5">
       <Link to={`/w/$workspace/$environment/${list}`} params={params} className="link text-sm">
@@ -68,12 +66,11 @@ export function ItemHead({ kind, name, version, archivedAt, damaged, children, r
           hint="Agents load it by its name, so one that is in force keeps its name."
           name={name}
           save={rename}
-          onSettled={renew}
           onClose={close}
         />
       )}
       {open === 'archive' && (
-        <Confirm title={`Archive ${name}?`} act="Archive" run={archive} onSettled={renew} onClose={close}>
+        <Confirm title={`Archive ${name}?`} act="Archive" run={archive} onClose={close}>
           It leaves the list and cannot be deployed. Its versions stay, and it can be restored. One that is in force
           somewhere is refused.
         </Confirm>

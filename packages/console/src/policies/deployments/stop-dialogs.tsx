@@ -2,9 +2,8 @@
 import { LIMITS } from '@tacho/contract/engine/limits.ts'
 import { STOP_SCOPES } from '@tacho/contract/engine/words.ts'
 import type { Stop, StopScope } from '@tacho/contract/policies/stop.ts'
-import { useMutation, useQuery, useQueryClient } from '@tanstack/react-query'
+import { useMutation, useQuery } from '@tanstack/react-query'
 import { useState } from 'react'
-import { approvalsKey } from '../../approvals/queries.ts'
 import { api } from '../../web/api.ts'
 import { counted, number } from '../../web/text/format.ts'
 import { ShownText } from '../../web/text/shown-text.tsx'
@@ -25,18 +24,12 @@ interface StopDialogProps {
 }
 
 export function StopDialog({ environmentId, subject, onClose }: StopDialogProps) {
-  const cache = useQueryClient()
   const [scope, setScope] = useState<StopScope>(subject?.scope ?? 'agent')
   const [target, setTarget] = useState(subject?.target ?? '')
   const [reason, setReason] = useState('')
   const stop = useMutation({
     mutationFn: () =>
       api.stop({ params: { environmentId }, body: { scope, reason, ...(scope !== 'environment' && { target }) } }),
-    onSettled: () =>
-      Promise.all([
-        cache.invalidateQueries({ queryKey: stopsKey(environmentId) }),
-        cache.invalidateQueries({ queryKey: approvalsKey(environmentId) }),
-      ]),
   })
   if (stop.data) {
     const { isNew, isKnown, rejected, stoppedBy } = stop.data
@@ -185,13 +178,11 @@ interface ResumeDialogProps {
 }
 
 export function ResumeDialog({ environmentId, stop, onClose }: ResumeDialogProps) {
-  const cache = useQueryClient()
   const [reason, setReason] = useState('')
   const resume = useMutation({
     mutationFn: () =>
       api.resume({ params: { environmentId, stopId: stop.id }, body: reason.trim() === '' ? {} : { reason } }),
     onSuccess: onClose,
-    onSettled: () => cache.invalidateQueries({ queryKey: stopsKey(environmentId) }),
   })
   return (
     <FormDialog

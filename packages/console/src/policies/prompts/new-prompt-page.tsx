@@ -1,5 +1,5 @@
 import { LIMITS } from '@tacho/contract/engine/limits.ts'
-import { useMutation, useQueryClient } from '@tanstack/react-query'
+import { useMutation } from '@tanstack/react-query'
 import { getRouteApi, useNavigate } from '@tanstack/react-router'
 import { api } from '../../web/api.ts'
 import { Button } from '../../web/ui/button.tsx'
@@ -15,7 +15,6 @@ export function NewPromptPage() {
   const params = route.useParams()
   const { place } = route.useRouteContext()
   const navigate = useNavigate()
-  const cache = useQueryClient()
   const written = useDraftState(`new prompt ${place.workspace.id}`, { name: '', content: '' })
   const { name, content } = written.value
   useTitle('New prompt')
@@ -23,7 +22,6 @@ export function NewPromptPage() {
     mutationFn: () => api.createPrompt({ params: { workspaceId: place.workspace.id }, body: { name, content } }),
     onSuccess: async ({ promptId }) => {
       written.forget()
-      await cache.invalidateQueries({ queryKey: ['prompts', place.workspace.id] })
       await navigate({
         to: '/w/$workspace/$environment/prompts/$promptId',
         params: { ...params, promptId },

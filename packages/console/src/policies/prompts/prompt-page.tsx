@@ -1,6 +1,6 @@
 import type { Prompt } from '@tacho/contract/policies/prompt.ts'
 import { LIMITS } from '@tacho/contract/engine/limits.ts'
-import { useMutation, useQuery, useQueryClient } from '@tanstack/react-query'
+import { useMutation, useQuery } from '@tanstack/react-query'
 import { getRouteApi, Navigate, useNavigate } from '@tanstack/react-router'
 import { api } from '../../web/api.ts'
 import { DeploymentHistory } from '../deployments/deployment-history.tsx'
@@ -132,7 +132,6 @@ interface EditorProps {
 
 /** The newest version, to change. Saved, it is the next version; agents get it only once it is deployed. */
 function Editor({ workspaceId, promptId, newest, canWrite }: EditorProps) {
-  const cache = useQueryClient()
   const written = useDraftState(`prompt ${workspaceId} ${promptId} ${newest.version}`, {
     content: newest.content,
     note: '',
@@ -144,10 +143,7 @@ function Editor({ workspaceId, promptId, newest, canWrite }: EditorProps) {
         params: { workspaceId, promptId },
         body: { content, note: note.trim() || null, follows: newest.version },
       }),
-    onSuccess: () => {
-      written.forget()
-      return cache.invalidateQueries({ queryKey: ['prompts', workspaceId] })
-    },
+    onSuccess: written.forget,
   })
   return (
     <form

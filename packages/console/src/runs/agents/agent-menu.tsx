@@ -1,4 +1,4 @@
-import { useMutation, useQueryClient } from '@tanstack/react-query'
+import { useMutation } from '@tanstack/react-query'
 import { useState } from 'react'
 import { api } from '../../web/api.ts'
 import { EraseDialog } from '../../data/erase-dialog.tsx'
@@ -7,7 +7,7 @@ import { NameDialog } from '../../web/ui/form-dialog.tsx'
 import { MenuItem, Popover } from '../../web/ui/overlay.tsx'
 import { Refused } from '../../web/ui/states.tsx'
 import { StopDialog } from '../../policies/deployments/stop-dialogs.tsx'
-import { agentsKey, useAgents } from './queries.ts'
+import { useAgents } from './queries.ts'
 
 interface Props {
   place: Place
@@ -20,21 +20,14 @@ interface Props {
 /** What an approver and an admin can do with an agent. */
 export function AgentMenu({ place, id, agent, className }: Props) {
   const [open, setOpen] = useState<'stop' | 'rename' | 'erase' | null>(null)
-  const cache = useQueryClient()
   const environmentId = place.environment.id
   const mayChange = place.may('admin')
   const { data } = useAgents(environmentId, mayChange)
   const listed = data?.find((one) => one.id === agent.id)
   const isArchived = listed !== undefined && listed.archivedAt !== null
   const agentRequest = { params: { environmentId, agentId: agent.id } }
-  const renew = () =>
-    Promise.all([
-      cache.invalidateQueries({ queryKey: agentsKey(environmentId) }),
-      cache.invalidateQueries({ queryKey: ['runs', environmentId] }),
-    ])
   const moving = useMutation({
     mutationFn: () => (isArchived ? api.restoreAgent(agentRequest) : api.archiveAgent(agentRequest)),
-    onSettled: renew,
   })
   if (!place.may('approver')) return null
   return (
@@ -53,7 +46,6 @@ export function AgentMenu({ place, id, agent, className }: Props) {
           hint={`It reports the name ${listed?.reportedName ?? agent.name}.`}
           name={agent.name}
           save={(name) => api.renameAgent({ ...agentRequest, body: { name } })}
-          onSettled={renew}
           onClose={() => setOpen(null)}
         />
       )}

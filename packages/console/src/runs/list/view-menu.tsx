@@ -1,4 +1,4 @@
-import { useQuery, useQueryClient } from '@tanstack/react-query'
+import { useQuery } from '@tanstack/react-query'
 import { useState } from 'react'
 import { LIMITS } from '@tacho/contract/engine/limits.ts'
 import type { NewRunView, RunView, RunColumn } from '@tacho/contract/runs/run-view.ts'
@@ -34,12 +34,10 @@ type Opened = { is: 'save' } | { is: 'rename' | 'remove'; view: RunView }
 /** Opens, saves, renames and deletes the views of the environment. */
 export function ViewMenu({ place, kind, view: present, onOpen }: ViewMenuProps) {
   const [opened, setOpened] = useState<Opened | null>(null)
-  const cache = useQueryClient()
   const params = { environmentId: place.environment.id }
   const views = useQuery(viewsQuery(params.environmentId))
   const shown = views.data?.filter(kind.has)
   const canChange = place.may('approver')
-  const renew = () => cache.invalidateQueries({ queryKey: viewsQuery(params.environmentId).queryKey })
   const close = () => setOpened(null)
   return (
     <>
@@ -89,7 +87,6 @@ export function ViewMenu({ place, kind, view: present, onOpen }: ViewMenuProps) 
           {...(kind.name !== undefined && { name: kind.name })}
           maxLength={LIMITS.runViewNameChars}
           save={(name) => api.createRunView({ params, body: { name, ...present } })}
-          onSettled={renew}
           onClose={close}
         />
       )}
@@ -101,7 +98,6 @@ export function ViewMenu({ place, kind, view: present, onOpen }: ViewMenuProps) 
           maxLength={LIMITS.runViewNameChars}
           name={opened.view.name}
           save={(name) => api.changeRunView({ params: { ...params, runViewId: opened.view.id }, body: { name } })}
-          onSettled={renew}
           onClose={close}
         />
       )}
@@ -110,7 +106,6 @@ export function ViewMenu({ place, kind, view: present, onOpen }: ViewMenuProps) 
           title={`Delete this ${kind.noun}?`}
           act="Delete"
           run={() => api.removeRunView({ params: { ...params, runViewId: opened.view.id } })}
-          onSettled={renew}
           onClose={close}
         >
           <bdi className="font-medium text-ink">{opened.view.name}</bdi> disappears for everyone in this environment. No

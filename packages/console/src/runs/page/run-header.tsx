@@ -1,4 +1,4 @@
-import { useQuery, useMutation, useQueryClient } from '@tanstack/react-query'
+import { useQuery, useMutation } from '@tanstack/react-query'
 import { getRouteApi, Link } from '@tanstack/react-router'
 import { type ReactNode, useState } from 'react'
 import { completenessText } from '@tacho/contract/record/completeness-text.ts'
@@ -26,7 +26,7 @@ import { ShownText } from '../../web/text/shown-text.tsx'
 import { StopDialog } from '../../policies/deployments/stop-dialogs.tsx'
 import { StopsOfRun } from '../../policies/deployments/stop-notes.tsx'
 import { GoodRun, OriginalRun } from './good-run.tsx'
-import { eventQuery, type Step, runQuery } from '../queries.ts'
+import { eventQuery, type Step } from '../queries.ts'
 import { RunStatusChip, useWaitingFor } from '../run-status.tsx'
 import { api, BASE } from '../../web/api.ts'
 import { EraseDialog } from '../../data/erase-dialog.tsx'
@@ -265,13 +265,11 @@ function Fact({ name, children }: { name: string; children: ReactNode }) {
 /** What a person may do with a run as a whole. */
 function RunMenu({ place, run }: { place: Place; run: OperatorRun }) {
   const [open, setOpen] = useState<'stop' | 'erase' | null>(null)
-  const cache = useQueryClient()
   const params = { environmentId: place.environment.id, runId: run.id }
   const file = `${BASE}/operator/v1/environments/${place.environment.id}/runs/${run.id}/html`
   const isPinned = run.pinnedAt !== null
   const pin = useMutation({
     mutationFn: () => (isPinned ? api.unpinRun({ params }) : api.pinRun({ params })),
-    onSettled: () => cache.invalidateQueries({ queryKey: runQuery(params.environmentId, run.runId).queryKey }),
   })
   return (
     <>

@@ -1,7 +1,7 @@
 /** Scores of a run, the names of scores, and what judging changes. */
 import { allItems } from '@tacho/client/items.ts'
 import type { NewScore, Score, ScoreSumsQuery } from '@tacho/contract/runs/score.ts'
-import { queryOptions, useMutation, useQueryClient } from '@tanstack/react-query'
+import { queryOptions, useMutation } from '@tanstack/react-query'
 import { api } from '../../web/api.ts'
 
 export const scoresQuery = (environmentId: string, runId: string, blind: 'true' | 'false' = 'true') =>
@@ -31,25 +31,13 @@ export const judgesQuery = (environmentId: string, name: string, window: { from:
 
 /** Judging, and undoing it. Pages that show scores read again; the queue keeps its place. */
 export function useJudging(environmentId: string) {
-  const cache = useQueryClient()
-  const onSuccess = async (_: Score, { runId }: { runId: string }) => {
-    const keys = [
-      ['scores', environmentId, runId],
-      ['judges', environmentId],
-      ['run', environmentId, runId],
-      ['score names', environmentId],
-    ]
-    await Promise.all(keys.map((queryKey) => cache.invalidateQueries({ queryKey })))
-  }
   const give = useMutation({
     mutationFn: ({ runId, body }: { runId: string; body: NewScore }) =>
       api.giveScore({ params: { environmentId, runId }, body }),
-    onSuccess,
   })
   const withdraw = useMutation({
     mutationFn: ({ runId, scoreId }: { runId: string; scoreId: string }) =>
       api.withdrawScore({ params: { environmentId, runId, scoreId } }),
-    onSuccess,
   })
   return { give, withdraw }
 }

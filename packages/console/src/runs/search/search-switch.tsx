@@ -63,13 +63,7 @@ export function SearchSwitch({ environmentId, settings, query, onQuery }: Props)
     <>
       <Button onClick={() => setAsking(true)}>Switch search off…</Button>
       {isAsking && (
-        <Confirm
-          title="Switch search off?"
-          act="Switch off"
-          run={change}
-          onSettled={() => cache.invalidateQueries({ queryKey: searchSettingsQuery(environmentId).queryKey })}
-          onClose={() => setAsking(false)}
-        >
+        <Confirm title="Switch search off?" act="Switch off" run={change} onClose={() => setAsking(false)}>
           The index is deleted. No run is deleted. Switching search on again indexes all runs from the newest.
         </Confirm>
       )}

@@ -1,6 +1,6 @@
 /** What models cost where clients do not say it: the prices of the workspace, and the models that have none. */
 import { DamagedChip } from '../../web/ui/state.tsx'
-import { keepPreviousData, useQuery, useQueryClient, useMutation } from '@tanstack/react-query'
+import { keepPreviousData, useQuery, useMutation } from '@tanstack/react-query'
 import { getRouteApi } from '@tanstack/react-router'
 import { useState } from 'react'
 import type { Price, NewPrice } from '@tacho/contract/runs/price.ts'
@@ -32,7 +32,6 @@ type Open = { is: 'set'; model: string; price?: Price } | { is: 'remove'; price:
 export function PricesPage() {
   const { place } = route.useRouteContext()
   const workspaceId = place.workspace.id
-  const cache = useQueryClient()
   const [open, setOpen] = useState<Open | null>(null)
   const close = () => setOpen(null)
   const prices = useQuery({
@@ -41,8 +40,6 @@ export function PricesPage() {
   })
   const unpriced = useUnpriced(place.environment.id)
   const canChange = place.may('admin')
-  // A price counts for every estimate that was read.
-  const renew = () => cache.invalidateQueries()
   useKeys(canChange ? { n: () => setOpen({ is: 'set', model: '' }) } : {})
 
   const columns: Column<Price>[] = [
@@ -156,20 +153,13 @@ export function PricesPage() {
         </>
       )}
       {open?.is === 'set' && (
-        <PriceDialog
-          workspaceId={workspaceId}
-          model={open.model}
-          price={open.price ?? null}
-          onSettled={renew}
-          onClose={close}
-        />
+        <PriceDialog workspaceId={workspaceId} model={open.model} price={open.price ?? null} onClose={close} />
       )}
       {open?.is === 'remove' && (
         <Confirm
           title="Remove this price?"
           act="Remove"
           run={() => api.removePrice({ params: { workspaceId }, body: { model: open.price.model } })}
-          onSettled={renew}
           onClose={close}
         >
           Estimates for <bdi className="font-mono text-ink">{open.price.model}</bdi> use the price table again. Recorded
@@ -221,11 +211,10 @@ interface Props {
   model: string
   /** What it costs now. */
   price: Price | null
-  onSettled: () => Promise<unknown>
   onClose: () => void
 }
 
-function PriceDialog({ workspaceId, model, price, onSettled, onClose }: Props) {
+function PriceDialog({ workspaceId, model, price, onClose }: Props) {
   const [name, setName] = useState(model)
   const [texts, setTexts] = useState<Record<Part, string>>(() => {
     const textOf = (pricePart: Part) => price?.[pricePart]?.toString() ?? ''
@@ -243,7 +232,6 @@ function PriceDialog({ workspaceId, model, price, onSettled, onClose }: Props) {
       return api.setPrice({ params: { workspaceId }, body })
     },
     onSuccess: onClose,
-    onSettled,
   })
   return (
     <FormDialog

@@ -57,22 +57,12 @@ interface ConfirmProps<Result> {
   run: () => Promise<Result>
   /** What follows; by default, it closes. */
   onDone?: (result: Result) => void
-  /** The list that it changes is read again; also when the act was refused. */
-  onSettled: () => Promise<unknown>
   onClose: () => void
 }
 
 /** Asks before an act that cannot be undone. */
-export function Confirm<Result>({
-  title,
-  act,
-  children,
-  run,
-  onSettled,
-  onClose,
-  onDone = onClose,
-}: ConfirmProps<Result>) {
-  const mutation = useMutation({ mutationFn: run, onSuccess: onDone, onSettled })
+export function Confirm<Result>({ title, act, children, run, onClose, onDone = onClose }: ConfirmProps<Result>) {
+  const mutation = useMutation({ mutationFn: run, onSuccess: onDone })
   return (
     <FormDialog
       title={title}
@@ -95,27 +85,16 @@ interface NameDialogProps {
   name?: string
   maxLength?: number
   save: (name: string) => Promise<unknown>
-  onSettled?: () => Promise<unknown>
   onClose: () => void
 }
 
 /** Asks for the name of a new thing, or for a new name. */
 export function NameDialog(props: NameDialogProps) {
-  const {
-    title,
-    act = 'Create',
-    hint,
-    name: before = '',
-    maxLength = LIMITS.nameChars,
-    save,
-    onSettled,
-    onClose,
-  } = props
+  const { title, act = 'Create', hint, name: before = '', maxLength = LIMITS.nameChars, save, onClose } = props
   const [name, setName] = useState(before)
   const saving = useMutation({
     mutationFn: () => save(name.trim()),
     onSuccess: onClose,
-    ...(onSettled && { onSettled }),
   })
   return (
     <FormDialog

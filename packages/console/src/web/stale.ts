@@ -1,0 +1,66 @@
+/**
+ * What each act makes stale, by the first words of the keys of queries. The cache reads that again when the mutation is over that made the
+ * calls, also after a refusal: calls before it were stored, or another person was first. Loaded with the first act.
+ */
+import type { OperatorRoutes } from '@tacho/client/operator.ts'
+
+type Act = {
+  [Name in keyof OperatorRoutes]: OperatorRoutes[Name]['method'] extends 'GET' ? never : Name
+}[keyof OperatorRoutes]
+
+/** The acts by what they make stale. A decision has its own way: approvals/decision.ts. */
+export const STALE: Readonly<Record<string, readonly Act[]>> = {
+  policies: ['createPolicy', 'createPolicyVersion', 'archivePolicy', 'restorePolicy'],
+  prompts: ['createPrompt', 'createPromptVersion', 'renamePrompt', 'archivePrompt', 'restorePrompt'],
+  deployments: ['deploy', 'promote', 'rollBack'],
+  'tool labels': ['changeToolLabels'],
+  stops: ['stop', 'resume'],
+  // A standing approval ends with the version in force that it was given under.
+  approvals: ['stop', 'deploy', 'promote', 'rollBack', 'revokeApprovalGrant'],
+  issues: ['commentIssue', 'resolveIssue', 'ignoreIssue', 'reopenIssue', 'assignIssue', 'mergeIssue', 'splitIssue'],
+  retention: ['changeRetention', 'inheritRetention', 'changeWorkspaceRetention'],
+  'api keys': ['createApiKey', 'changeApiKey', 'rotateApiKey', 'revokeApiKey'],
+  environments: [
+    'createEnvironment',
+    'renameEnvironment',
+    'archiveEnvironment',
+    'restoreEnvironment',
+    'deleteEnvironment',
+  ],
+  workspaces: ['createWorkspace', 'renameWorkspace', 'archiveWorkspace', 'restoreWorkspace'],
+  webhooks: ['createWebhook', 'changeWebhook', 'rotateWebhookSecret', 'removeWebhook'],
+  deliveries: ['testWebhook', 'redeliver'],
+  'slack-links': ['removeSlackLink', 'changeWebhook'],
+  'own slack-links': ['removeOwnSlackLink', 'confirmSlackLink'],
+  alerts: ['createAlert', 'changeAlert', 'removeAlert'],
+  notifications: ['changeNotificationSettings', 'addNotifiedBrowser', 'removeNotifiedBrowser'],
+  people: ['changeRole', 'removeOperator', 'invite', 'revokeInvitation'],
+  everybody: ['changeInstallationRole', 'deleteOperator', 'inviteEverywhere', 'revokeInstallationInvitation'],
+  tokens: [
+    'createToken',
+    'rotateToken',
+    'revokeToken',
+    'createInstallationToken',
+    'rotateInstallationToken',
+    'revokeInstallationToken',
+  ],
+  sessions: ['endSession', 'changePassword'],
+  me: ['addSecondFactor', 'confirmSecondFactor', 'removeSecondFactor'],
+  run: ['pinRun', 'unpinRun', 'giveScore', 'withdrawScore'],
+  scores: ['giveScore', 'withdrawScore'],
+  judges: ['giveScore', 'withdrawScore'],
+  'score names': ['giveScore', 'withdrawScore'],
+  agents: ['renameAgent', 'archiveAgent', 'restoreAgent'],
+  runs: ['renameAgent', 'archiveAgent', 'restoreAgent'],
+  'run views': ['createRunView', 'changeRunView', 'removeRunView'],
+  'search settings': ['switchSearch'],
+}
+/** A price is in every estimate, the rule of stalled runs in every list of runs. */
+export const MAKE_ALL_STALE: ReadonlySet<string> = new Set<Act>(['setPrice', 'removePrice', 'changeStalledRule'])
+
+/** Of the key of a query. */
+export function isStaleAfter(acts: readonly string[]): (key: readonly unknown[]) => boolean {
+  if (acts.some((act) => MAKE_ALL_STALE.has(act))) return () => true
+  const words = new Set<unknown>(Object.keys(STALE).filter((word) => STALE[word]?.some((act) => acts.includes(act))))
+  return ([word]) => words.has(word)
+}
