@@ -267,6 +267,13 @@ describe('issues', { skip: withoutChromium }, () => {
     assert.equal(await acts.getByRole('alert').count(), 0)
     assert.deepEqual(await statesOf(byRow.slice(0, 3)), ['RESOLVED', 'RESOLVED', 'RESOLVED'])
     await rows.nth(8).waitFor({ state: 'detached' })
+    // What was refused can be undone again.
+    let requests = 0
+    const refusal = { status: 409, contentType: 'application/problem+json', body: '{"status":409,"code":"conflict"}' }
+    await page.route('**/reopen', (route) => (++requests === 1 ? route.continue() : route.fulfill(refusal)))
+    await page.keyboard.press('u')
+    await acts.getByRole('alert').waitFor()
+    await page.unroute('**/reopen')
     await page.keyboard.press('u')
     await rows.nth(10).waitFor()
     assert.deepEqual(await statesOf(byRow.slice(0, 3)), ['OPEN', 'OPEN', 'OPEN'])
@@ -280,6 +287,14 @@ describe('issues', { skip: withoutChromium }, () => {
     // The keys go on from the place of the row that has gone.
     await page.keyboard.press('j')
     await page.locator('tr[data-current=true]').filter({ hasText: byRow[2]!.title }).waitFor()
+    await page.keyboard.press('u')
+    await rows.nth(10).waitFor()
+    // A key that is held acts once.
+    await page.keyboard.press('j')
+    await page.keyboard.down('e')
+    await rows.nth(10).waitFor({ state: 'detached' })
+    await page.keyboard.down('e')
+    await page.keyboard.up('e')
     await page.keyboard.press('u')
     await rows.nth(10).waitFor()
     await page.keyboard.press('j')

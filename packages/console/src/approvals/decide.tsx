@@ -5,7 +5,7 @@ import { approveText } from '@tacho/contract/approvals/sentence-text.ts'
 import { LIMITS } from '@tacho/contract/engine/limits.ts'
 import { inShort } from '@tacho/contract/record/payload-reader.ts'
 import { useQuery, useQueryClient } from '@tanstack/react-query'
-import { useEffect, useLayoutEffect, useRef, useState } from 'react'
+import { useEffect, useLayoutEffect, useRef, useState, type MouseEvent } from 'react'
 import { meQuery } from '../web/queries.ts'
 import { Button } from '../web/ui/button.tsx'
 import { Copy } from '../web/ui/copy.tsx'
@@ -214,7 +214,7 @@ function DecisionForm({
         ref={reject}
         className="h-11 flex-1 sm:h-10 sm:flex-none sm:px-5"
         busy={isBusy}
-        onClick={() => decide('REJECTED')}
+        onClick={(event) => isFirstClick(event) && decide('REJECTED')}
       >
         Reject
       </Button>
@@ -224,7 +224,7 @@ function DecisionForm({
           look="accent"
           className="h-auto min-h-11 flex-[2] [overflow-wrap:anywhere] whitespace-normal sm:min-h-10 sm:flex-none sm:px-5"
           busy={isBusy}
-          onClick={() => decide('APPROVED')}
+          onClick={(event) => isFirstClick(event) && decide('APPROVED')}
         >
           {isConfirming ? (
             'Approve the input that is not shown'
@@ -247,6 +247,9 @@ function DecisionForm({
     </form>
   )
 }
+
+/** The second click of a double one would confirm what nobody has read yet, or decide the next request. */
+const isFirstClick = ({ detail }: MouseEvent): boolean => detail < 2
 
 /** What it approves: not what is shown, if that does not match what would run. */
 function buttonText(

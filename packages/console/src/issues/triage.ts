@@ -39,7 +39,13 @@ export function useTriage(environmentId: string) {
   const undoing = useMutation({
     mutationFn: async () => {
       note(null)
-      for (const step of done?.undo ?? []) await step()
+      const steps = [...(done?.undo ?? [])]
+      try {
+        for (; steps[0]; steps.shift()) await steps[0]()
+      } finally {
+        // What could not be undone can be tried again.
+        if (done && steps.length > 0) note({ ...done, undo: steps })
+      }
     },
     onMutate: acting.reset,
   })

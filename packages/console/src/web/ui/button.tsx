@@ -24,6 +24,8 @@ export function Button({
   return (
     <button
       type={type}
+      // Enter that is held would act again and again, also on what the first act brought here.
+      onKeyDown={(event) => event.repeat && event.key === 'Enter' && event.preventDefault()}
       disabled={disabled || busy}
       aria-busy={busy}
       className={`inline-flex h-8 items-center justify-center gap-1.5 rounded-md px-3 text-sm font-medium whitespace-nowrap disabled:opacity-60 ${LOOKS[look]} ${className}`}
