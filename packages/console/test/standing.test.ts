@@ -47,6 +47,31 @@ describe('standing approvals, two people, shares', { skip: withoutChromium }, ()
     return { id, status }
   }
 
+  test('a policy proposes the condition that asks least, says what it would have changed, and takes it as a draft', async () => {
+    const policy = { policyId: 'least-asking', condition: 'tool.name == "transfer"', action: 'REQUIRE_APPROVAL' }
+    await configuration.newPolicy(policy)
+    await configuration.deploy([['policy', 'least-asking', '1']])
+    for (const [amount, decision] of [
+      [20, 'APPROVED'],
+      [35, 'APPROVED'],
+      [900, 'REJECTED'],
+    ] as const) {
+      const { id } = await ask('least-asking', `least-${amount}`, amount)
+      assert.equal((await calls.decide(id, decision)).status, 200)
+    }
+    const { page, close } = await tacho.open(`${tacho.home}/policies/least-asking`)
+    await page.getByRole('button', { name: 'Find the least-asking condition' }).click()
+    const found = page.getByRole('region', { name: 'Least-asking condition' })
+    await found.getByText(/Of 2 approved calls, it would not have asked about 2/).waitFor()
+    await found.getByText(/still asks about all 1 rejected/).waitFor()
+    await assertLooks(page, 'least-asking condition')
+    await found.getByRole('button', { name: 'Use it in the draft' }).click()
+    await page.getByRole('button', { name: 'Save version 2' }).waitFor()
+    await page.getByText('has(tool.input.amount)').first().waitFor()
+    await close()
+    await configuration.deploy([['policy', 'least-asking', null]])
+  })
+
   test('with an approval, calls to come are allowed by a condition; the tab lists it, counts its uses, and revokes it', async () => {
     await configuration.deploy([['policy', 'transfer-limit', '1']])
     const { id } = await ask('transfer-limit', 'first', 40)

@@ -10,6 +10,7 @@ import { Field } from '../web/ui/field.tsx'
 import { Refused } from '../web/ui/states.tsx'
 import { bodyOf, draftOf, isSame } from './draft.ts'
 import { DraftFields } from './draft-fields.tsx'
+import { LeastAsking } from './proposed-condition.tsx'
 import { Simulate } from './simulate.tsx'
 
 interface Props {
@@ -48,6 +49,13 @@ export function PolicyEditor({ policy, place, simulationId, onSimulate }: Props)
           onChange={(next) => written.set({ ...next, note })}
           readOnly={!canWrite}
         />
+        {canWrite && newest.action === 'REQUIRE_APPROVAL' && (
+          <LeastAsking
+            environmentId={place.environment.id}
+            policyId={policyId}
+            onDraft={(condition) => written.set({ ...draft, condition, note })}
+          />
+        )}
         {canWrite && !isChanged && (
           <p className="mt-3 text-sm text-soft">
             Change it, and you can save it as version {Number(newest.version) + 1}.
