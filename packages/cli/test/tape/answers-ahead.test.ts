@@ -194,6 +194,14 @@ test('with live models, calls that the tape does not have get stubs, run or end 
   assert.match(String((await replayed(other, { mode: 'tools' })).sentence), /the agent asks look \{"n":999\}/)
 })
 
+test('an input of a stranger that no client can send takes no answer from the calls around it', async () => {
+  const odd = tape.steps.map((step) =>
+    step.step === stepOf(50) ? { ...step, input: { n: 50, text: '\ud800' } } : step,
+  )
+  const { step, sentence } = await replayed(calls(upTo(CALLS)), {}, readBack({ ...tape, steps: odd as Tape['steps'] }))
+  assert.equal(step, stepOf(50), String(sentence))
+})
+
 test('inputs that may differ, and masked ones, are compared by the host', async () => {
   const numbered: Agent = async (look) => {
     for (const n of upTo(100)) await look({ n, text: `${Math.random()}` })

@@ -83,10 +83,10 @@ export class AnswersAhead {
     const texts: string[] = []
     let chars = 0
     for (const step of steps.slice(0, -1)) {
-      const { tool, input, agent } = step
-      const text = JSON.stringify({ ...answerTo(step), inputHash: inputHash(tool, input), agent })
+      const asked = hashOf(step)
+      const text = JSON.stringify({ ...answerTo(step), inputHash: asked, agent: step.agent })
       chars += text.length
-      if (chars > AHEAD_CHARS) break
+      if (asked === undefined || chars > AHEAD_CHARS) break
       texts.push(text)
       this.#out.push(step)
     }
@@ -97,5 +97,14 @@ export class AnswersAhead {
   #take(count: number): ToolStep[] {
     this.#usedCount += count
     return this.#out.splice(0, count)
+  }
+}
+
+/** Undefined for an input that no client sends, such as one with half a character: a tape may be a stranger's. */
+function hashOf({ tool, input }: ToolStep): string | undefined {
+  try {
+    return inputHash(tool, input)
+  } catch {
+    return undefined
   }
 }
