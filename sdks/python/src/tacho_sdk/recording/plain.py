@@ -68,7 +68,7 @@ def to_plain(value: object, max_levels: int, has_marks: bool = False) -> Plain:
     plain = copy.value(value)
     if plain is _ABSENT:
         return Plain({}, False, 2)
-    is_cut = copy.values >= _COPIED_VALUES or copy.masked > _MASKED_CHARS or copy.chars > _READ_CHARS
+    is_cut = copy.values >= _COPIED_VALUES or copy.chars - copy.file_chars > _MASKED_CHARS or copy.chars > _READ_CHARS
     fields: dict[str, Json] = plain if isinstance(plain, dict) else {"value": plain}  # type: ignore[dict-item]
     return Plain(fields, is_cut, copy.bytes + 4 * copy.values, copy.texts)
 
@@ -149,7 +149,7 @@ class _Copy:
         self._ancestors: set[int] = set()
         self.values = 0
         self.chars = 0
-        self.masked = 0
+        self.file_chars = 0
         self.bytes = 0
 
     def value(self, source: object) -> object:
@@ -176,15 +176,18 @@ class _Copy:
     def _text(self, raw_text: str) -> str:
         text = raw_text if type(raw_text) is str else str.__str__(raw_text)  # The `str` of a host's object may be a subclass.
         size = len(text)
-        room = _READ_CHARS - self.chars
+        is_file = size > _LONG_CHARS and text.startswith("data:")
+        if is_file:
+            self.file_chars += size
         self.chars += size
-        if not text.startswith("data:"):
-            room = min(room, _MASKED_CHARS - self.masked)
-            self.masked += size
-        if size > room:
-            # A cut in the middle is made far from both parts that are kept.
-            tail = room // 3 if room > _MASKED_CHARS * 0.75 else 0
-            text = cut_at_words(text, max(0, room - tail), tail)
+        if self.chars > _MASKED_CHARS:
+            room = _READ_CHARS - self.chars + size
+            if not is_file:
+                room = min(room, _MASKED_CHARS - self.chars + self.file_chars + size)
+            if size > room:
+                # A cut in the middle is made far from both parts that are kept.
+                tail = room // 3 if room > _MASKED_CHARS * 0.75 else 0
+                text = cut_at_words(text, max(0, room - tail), tail)
         self.bytes += len(text) if text.isascii() else len(text.encode("utf-8", "surrogatepass"))
         return text
 
