@@ -170,6 +170,25 @@ describe('policies and prompts', { skip: withoutChromium }, () => {
     await life.getByText('1 input was approved in one request and rejected in another').waitFor()
     await life.getByText('1 request only because the condition could not be evaluated').waitFor()
     await life.getByText('1 blocked call in 1 issue').waitFor()
+    // A policy that blocks says the same of its condition.
+    const block = (payload: object) =>
+      event({
+        runId: 'held back',
+        eventType: 'POLICY_DECISION',
+        label: 'BLOCK wire',
+        payload: { action: 'BLOCK', toolName: 'wire', policyIds: ['wire-limit'], ...payload },
+      })
+    const failures = [{ policyId: 'wire-limit', message: 'no such member' }]
+    await tacho.service.record([
+      block({}),
+      block({ failures }),
+      block({ failures: [{ policyId: 'another', message: 'no such member' }] }),
+      block({ policyIds: ['another', 'wire-limit'], failures }),
+      block({ action: 'REQUIRE_APPROVAL', failures }),
+    ])
+    await page.reload()
+    await life.getByText('In 7 days it blocked 3 calls.').waitFor()
+    await life.getByText('1 call blocked only because the condition could not be evaluated').waitFor()
     const list = page.getByRole('region', { name: 'What it blocked' })
     await list.getByRole('link', { name: /^wire was blocked by wire-limit/ }).waitFor()
     await assertLooks(page, 'the life of a policy')

@@ -135,6 +135,10 @@ describe('the page of a run', { skip: withoutChromium }, () => {
       for (const [at, [left]] of boxes.entries())
         assert.ok(at === 0 || left >= (boxes[at - 1]?.[1] ?? 0) + 4, `${width}: ${JSON.stringify(boxes)}`)
     }
+    // All that a failed run offers fits at a zoom of 400 %.
+    await page.keyboard.press('Escape')
+    await page.setViewportSize({ width: 320, height: 256 })
+    await page.waitForFunction(() => document.documentElement.scrollWidth <= window.innerWidth)
     await close()
   })
 

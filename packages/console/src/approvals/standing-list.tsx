@@ -1,6 +1,6 @@
 /** Standing approvals, and how often each policy asks: people who are asked too often approve anything. */
 import type { ApprovalGrant } from '@tacho/contract/approvals/grant.ts'
-import type { AskingPolicies } from '@tacho/contract/approvals/operator-approval.ts'
+import type { AskingPolicies } from '@tacho/contract/approvals/asking-policies.ts'
 import { useMutation } from '@tanstack/react-query'
 import { api } from '../web/api.ts'
 import { duration, exact } from '../web/text/format.ts'

@@ -107,9 +107,9 @@ interface AnswersProps {
 
 function Answers({ environment, policyId, since }: AnswersProps) {
   const params = route.useParams()
-  const { data: asked } = useAnswers(environment.id, policyId)
+  const { data } = useAnswers(environment.id, policyId)
   const { data: blocked } = useBlocked(environment.id, policyId)
-  const blocks = (blocked ?? []).reduce((sum, { occurrences }) => sum + occurrences, 0)
+  const reported = (blocked ?? []).reduce((sum, { occurrences }) => sum + occurrences, 0)
   const list = (status?: 'APPROVED' | 'REJECTED' | 'EXPIRED') =>
     ({
       to: '/w/$workspace/$environment/approvals',
@@ -117,8 +117,9 @@ function Answers({ environment, policyId, since }: AnswersProps) {
       search: { show: 'history', ...(status && { status }), policy: policyId },
       className: 'link underline',
     }) as const
-  if (asked === undefined || blocked === undefined) return since !== null && <p className="h-5" />
-  if (asked === null && blocks === 0) {
+  if (data === undefined || blocked === undefined) return since !== null && <p className="h-5" />
+  const { asked, blocks } = data
+  if (asked === null && reported === 0 && (blocks?.calls ?? 0) === 0) {
     return since === null ? null : (
       <p>
         In force in <bdi>{environment.name}</bdi> since <Time at={since} />. It has neither asked nor blocked anything
@@ -147,9 +148,18 @@ function Answers({ environment, policyId, since }: AnswersProps) {
       {asked !== null && asked.unevaluated > 0 && (
         <Care>{counted(asked.unevaluated, 'request')} only because the condition could not be evaluated.</Care>
       )}
-      {blocks > 0 && (
+      {blocks !== null && blocks.calls > 0 && (
         <li>
-          {counted(blocks, 'blocked call')} in {counted(blocked.length, 'issue')}, below.
+          In 7 days it blocked {blocks.capped && 'at least '}
+          {counted(blocks.calls, 'call')}.
+        </li>
+      )}
+      {blocks !== null && blocks.unevaluated > 0 && (
+        <Care>{counted(blocks.unevaluated, 'call')} blocked only because the condition could not be evaluated.</Care>
+      )}
+      {reported > 0 && (
+        <li>
+          {counted(reported, 'blocked call')} in {counted(blocked.length, 'issue')}, below.
         </li>
       )}
     </ul>

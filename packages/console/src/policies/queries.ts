@@ -61,13 +61,14 @@ export function useAskedBy(environmentId: string, policyId: string) {
   })
 }
 
-/** What it asked in the last 7 days, and how that was answered; null: nothing. */
+/** What it asked and blocked in the last 7 days, and how it was answered; `asked` null: nothing. */
 export function useAnswers(environmentId: string, policyId: string) {
   return useQuery({
     queryKey: ['approvals', environmentId, 'answers', policyId],
     queryFn: async ({ signal }) => {
-      const { items } = await api.listAskingPolicies({ params: { environmentId }, query: { policyId } }, { signal })
-      return items[0] ?? null
+      const query = { params: { environmentId }, query: { policyId } }
+      const { items, blocks } = await api.listAskingPolicies(query, { signal })
+      return { asked: items[0] ?? null, blocks }
     },
     refetchInterval: LIFE_MS,
   })

@@ -79,10 +79,10 @@ function Connections() {
         <tbody>
           {CONNECTIONS.map(({ name, line, guardsTools, page }) => (
             <tr key={name} className="border-t border-line">
-              <th scope="row" className="px-3 py-1.5 font-normal whitespace-nowrap">
+              <th scope="row" className="px-3 py-1.5 font-normal sm:min-w-32">
                 {name}
               </th>
-              <td className="px-3 py-1.5 font-mono text-xs [overflow-wrap:anywhere]">{line}</td>
+              <td className="min-w-64 px-3 py-1.5 font-mono text-xs [overflow-wrap:anywhere]">{line}</td>
               <td className="px-3 py-1.5">{guardsTools ? 'yes' : 'no'}</td>
               <td className="px-3 py-1.5 font-mono text-xs whitespace-nowrap">{page}</td>
             </tr>

@@ -6,16 +6,14 @@ import {
   ApprovalDetail,
   ApprovalChanges,
   ApprovalGroups,
-  UnansweredQuery,
-  UnansweredRequests,
   ApprovalPage,
   ApprovalSnapshot,
-  AskingPolicies,
   ApprovalsQuery,
   OperatorApproval,
   OperatorApprovalParams,
   StreamEnd,
 } from './operator-approval.ts'
+import { AskingPolicies, UnansweredQuery, UnansweredRequests } from './asking-policies.ts'
 import { DecisionOutcomes, NewDecision, NewDecisions } from './approval-decision.ts'
 import { Proposal, ProposalParams, ProposalQuery } from './proposal.ts'
 import { EnvironmentParams } from '../tenants/workspace.ts'

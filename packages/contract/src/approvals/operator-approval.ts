@@ -1,16 +1,6 @@
 import Type, { type Static } from 'typebox'
 import { Approval, ApprovalStatus, ASKED } from './approval.ts'
-import {
-  cursor,
-  filterSchemas,
-  id,
-  nextCursor,
-  nullableText,
-  nullableTime,
-  pageLimit,
-  time,
-  uuid,
-} from '../web/fields.ts'
+import { cursor, filterSchemas, nextCursor, nullableText, nullableTime, pageLimit, time, uuid } from '../web/fields.ts'
 import { LIMITS } from '../engine/limits.ts'
 import { APPROVAL_FILTERS } from './approval-filters.ts'
 import { GRANT_SCOPES, RAN_STATUSES, WAITING_STATES, WITHDRAWN_REASONS, type WithdrawnReason } from '../engine/words.ts'
@@ -291,67 +281,6 @@ export type ApprovalGroups = Static<typeof ApprovalGroups>
 export const OperatorApprovalParams = Type.Object({
   environmentId: uuid('Environment id'),
   approvalId: uuid('Approval id'),
-})
-
-/** How many requests of a policy nobody answered. */
-export const UnansweredRequests = Type.Object(
-  {
-    items: Type.Array(
-      Type.Object({
-        policyId: nullableText('Policy that required approval; null: the requests name none'),
-        expired: Type.Integer({ minimum: 1, description: 'Requests that expired undecided' }),
-        withdrawn: Type.Integer({ minimum: 0, description: 'Those of them that their client had withdrawn' }),
-        lastExpiredAt: time('When the last of them expired'),
-      }),
-      { description: `Most first; at most ${LIMITS.unansweredPolicies}` },
-    ),
-    since: time('Start of the time that is counted'),
-    capped: Type.Boolean({
-      description: `Whether only the newest ${LIMITS.unansweredRequests} expired requests of that time are counted`,
-    }),
-  },
-  { $id: 'UnansweredRequests' },
-)
-export type UnansweredRequests = Static<typeof UnansweredRequests>
-
-/** Whether people are asked too often to look. */
-export const AskingPolicies = Type.Object(
-  {
-    items: Type.Array(
-      Type.Object({
-        policyId: nullableText('Policy that required approval; null: the requests name none'),
-        requests: Type.Integer({ minimum: 1 }),
-        approved: Type.Integer({ minimum: 0, description: 'By a person who decided this very request' }),
-        rejected: Type.Integer({ minimum: 0 }),
-        expired: Type.Integer({ minimum: 0, description: 'Undecided' }),
-        byGrant: Type.Integer({ minimum: 0, description: 'Approved by a standing approval: nobody was asked' }),
-        quick: Type.Integer({ minimum: 0, description: 'Approved by a person within 5 seconds' }),
-        unevaluated: Type.Integer({ minimum: 0, description: 'Asked because the condition could not be evaluated' }),
-        contradictions: Type.Integer({
-          minimum: 0,
-          description: 'Inputs of which people approved one request and rejected another',
-        }),
-        answerP50: Type.Unsafe<number | null>({
-          type: ['integer', 'null'],
-          description:
-            'Milliseconds until a person decided: half of the decisions took no longer; null: nobody decided',
-        }),
-        answerP95: Type.Unsafe<number | null>({ type: ['integer', 'null'], description: 'The same for 95 of 100' }),
-      }),
-      { description: `Most requests first; at most ${LIMITS.unansweredPolicies}` },
-    ),
-    since: time('Start of the time that is counted'),
-    capped: Type.Boolean({ description: `Whether only the newest ${LIMITS.unansweredRequests} requests are counted` }),
-  },
-  { $id: 'AskingPolicies' },
-)
-export type AskingPolicies = Static<typeof AskingPolicies>
-
-export const UnansweredQuery = Type.Object({
-  hours: Type.Optional(
-    Type.Integer({ minimum: 1, maximum: LIMITS.unansweredHoursMax, default: 168, description: 'Hours to look back' }),
-  ),
-  policyId: Type.Optional(id(LIMITS.textChars, 'Only requests of this policy')),
 })
 
 /** Messages of the stream, by event name. */

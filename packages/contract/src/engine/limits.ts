@@ -127,6 +127,7 @@ export const LIMITS = {
   proposalDecisions: 10_000,
   proposalMs: 10_000,
   unansweredPolicies: 200,
+  heldCallsCounted: 2_000,
   decisionReasonChars: 2_000,
   /** Characters of a recorded tool input to show with an approval. */
   inputPreviewChars: 65_536,

@@ -89,7 +89,7 @@ export function RunHeader({ run, question, failed, onCompare, onJudge, onFailure
         ) : (
           silence !== null && <span className="shrink-0 text-sm text-amber">no event for {duration(silence)}</span>
         )}
-        <span className="ml-auto flex shrink-0 flex-wrap items-center gap-x-2">
+        <span className="ml-auto flex flex-wrap items-center gap-x-2 sm:shrink-0">
           {(run.status === 'FAILED' || run.status === 'CANCELLED') && <GoodRun key={run.id} run={run} />}
           {Object.hasOwn(run.metadata, 'replayOf') && <OriginalRun key={run.id} run={run} />}
           <Button look="quiet" onClick={onCompare}>

@@ -82,7 +82,7 @@ export function TimelineView({ rows, onTurn, bars, start, range, problems, ofRun
               title={step.label}
               onClick={() => onSelect(step)}
               // The name of a step has room beside the longest error.
-              className="min-w-32 flex-auto truncate text-left"
+              className="min-w-20 flex-auto truncate text-left sm:min-w-32"
             >
               <bdi>{stepName(step)}</bdi>
               {isClosed ? (

@@ -9,6 +9,7 @@ import { callGrounds } from '../../domain/approvals/call-grounds.ts'
 import { askingTexts, callSentence } from '../../domain/approvals/call-sentence.ts'
 import { inputPreview, inputsInShort } from '../../domain/approvals/input-preview.ts'
 import { isoTime } from '../../storage/engine/times.ts'
+import { countBlocked } from '../../domain/policies/blocked-calls.ts'
 import { isStorableText } from '../../domain/web/text.ts'
 import type { ApprovalRow } from '../../storage/approvals/approvals.ts'
 import type { RunRow } from '../../storage/runs/runs.ts'
@@ -103,7 +104,9 @@ export function operatorApprovalsRoutes({ serve, storage, now }: OperatorDeps, {
     const bounds = { since, most: LIMITS.unansweredRequests, policies: LIMITS.unansweredPolicies }
     const isKnown = policyId === null || isStorableText(policyId)
     const asked = isKnown ? await storage.countAsked(environment.id, policyId, bounds) : { items: [], capped: false }
-    return { ...asked, since: isoTime(since) }
+    const time = { from: since, to: now() }
+    const blocks = policyId !== null && isKnown ? await countBlocked(storage, environment.id, policyId, time) : null
+    return { ...asked, since: isoTime(since), blocks }
   })
 
   /** Null if the approval was decided or imported: an imported one cannot be decided. */

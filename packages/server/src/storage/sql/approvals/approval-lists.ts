@@ -1,4 +1,4 @@
-import type { AskingPolicies } from '@tacho/contract/approvals/operator-approval.ts'
+import type { AskingPolicies } from '@tacho/contract/approvals/asking-policies.ts'
 import { lookup, read, conditionsGiven, selectList, type Sql } from '../engine/sql.ts'
 import type {
   ApprovalFilter,
