@@ -236,6 +236,27 @@ def test_the_strictest_match_wins_in_any_order() -> None:
         assert decision.action == "BLOCK"
 
 
+@pytest.mark.parametrize("levels", [11, 12, 13, 29, 30, 31, 100, 180])
+def test_nesting_compiles_below_its_limit_and_results_do_not_change(levels: int) -> None:
+    value: Any = 1.0
+    for _ in range(levels):
+        value = {"a": value}
+    facts = Facts("refund", value, now=0)
+    field = f"tool.input{'.a' * levels}"
+    near = f"tool.input{'.a' * min(levels, 13)}"
+    nested = min(levels, 30)
+    for source, result in [
+        (f"{field} == 1.0", True),
+        (f"has({field}) && {field} > 1.0", False),
+        ("!(tool.name == 'refund' && " * nested + f"{field} == 1.0" + ")" * nested, nested % 2 == 0),
+        (f"(has({near}) && " * min(nested, 40) + "true" + ")" * min(nested, 40), True),
+    ]:
+        condition = compile_condition(source)
+        assert not isinstance(condition, NotACondition), condition
+        evaluation = evaluate(condition, facts)
+        assert (evaluation.matched, evaluation.message) == (result, ""), source
+
+
 def test_no_pattern_takes_exponential_time() -> None:
     slow = compile_condition('tool.name.matches("(a*)*b|(a|aa)+$|(x+x+)+y")')
     assert not isinstance(slow, NotACondition)

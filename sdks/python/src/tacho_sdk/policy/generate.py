@@ -29,8 +29,9 @@ from .variables import VARIABLE_NAMES
 Names = Mapping[str, int]
 """Visible loop variables and their slots in the scope."""
 
-# Python's parser refuses more than 200 brackets in each other.
+# Python's parser refuses more than 200 brackets in each other. An operator has three of them, a field two.
 _BRACKETS_MAX = 30
+_FIELDS_MAX = 12
 # Texts up to here are compared without a step, whatever their characters.
 _SHORT = 16
 _LABELS = ("tool.labels", "run.labels", "risk.signals")
@@ -131,8 +132,10 @@ class _Code:
                 return known
         return f"{self._constant(self._build(node, self._names))}(s)"
 
-    def _leaf(self, node: Node) -> str | None:
+    def _leaf(self, node: Node, fields: int = 0) -> str | None:
         """What is read without a step: a literal, a variable, or a field of one."""
+        if fields > _FIELDS_MAX:
+            return None
         if isinstance(node, LiteralNode):
             return self._constant(node.value)
         if isinstance(node, NameNode) and node.name in self._names:
@@ -140,7 +143,7 @@ class _Code:
         name = dotted_name(node)
         if name in VARIABLE_NAMES:
             return f"f[{VARIABLE_NAMES.index(name)}]"
-        container = self._leaf(node.object) if isinstance(node, FieldNode) else None
+        container = self._leaf(node.object, fields + 1) if isinstance(node, FieldNode) else None
         if container is None or not isinstance(node, FieldNode):
             return None
         value, key = self._variable(), self._constant(node.key)
