@@ -71,6 +71,8 @@ REPEATED = [
     '\\"key\\",',
     "auth",
     "password:",
+    # Words in a long line without spaces, such as base64.
+    f"password={'x' * 2_000}PWD{'x' * 2_000}Jwt{'x' * 2_000}\n",
 ]
 
 

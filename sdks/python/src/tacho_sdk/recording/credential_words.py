@@ -126,7 +126,6 @@ def _places(text: str) -> list[Place]:
     return sorted(places)
 
 
-_BACK = re.compile(r"[\w.-]*\Z", re.ASCII)
 _ON = re.compile(r"[\w.-]*", re.ASCII)
 # Only generated texts are longer than this, and they are not names.
 _NAME_CHARS = 4_096
@@ -136,8 +135,9 @@ def _name_around(text: str, start: int, end: int) -> tuple[int, int]:
     size = 32
     while True:
         from_ = max(0, start - size)
-        name_match = _BACK.search(text, from_, start)
-        begin = name_match.start() if name_match else start
+        # Backwards, and from one place: a search for what ends here would begin at each character before it.
+        back = _ON.match(text[from_:start][::-1])
+        begin = start - (back.end() if back else 0)
         if begin > from_ or from_ == 0 or size >= _NAME_CHARS:
             break
         size *= 8
