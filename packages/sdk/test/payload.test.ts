@@ -417,6 +417,16 @@ test('a text that is cut before masking holds no part of a credential', () => {
   assert.equal(exceptionOf(new Error('x'.repeat(5_000))).message, `${'x'.repeat(3_840)}… [cut: 1160 characters]`)
 })
 
+test('no rest of a long credential stays after a cut where almost all is masked', () => {
+  // Then what is left is short enough, and nothing is cut afterwards.
+  for (const form of [`eyJ${'x'.repeat(3_000)}`, `sk-${'x'.repeat(400)}`, `password=${'x'.repeat(3_000)}`])
+    for (const first of ['', 'word '.repeat(300)]) {
+      const text = String(written({ text: first + `${form}\n`.repeat(1_000_000 / form.length) })['text'])
+      assert.match(text, /\[masked:credential\][^]* \[cut: \d+ characters\]/)
+      assert.ok(!text.includes('xxxxxx'), form.slice(0, 20))
+    }
+})
+
 test('a long text keeps its end, where the error of a log is, and a file in base64 is whole or its type and size', () => {
   const log = `start ${'😀 step\n'.repeat(60_000)}Error: out of stock`
   const text = String(written({ log })['log'])

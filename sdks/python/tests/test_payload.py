@@ -268,6 +268,14 @@ def test_a_text_that_is_cut_before_masking_holds_no_part_of_a_credential() -> No
             assert address in text or ("user" not in text and "hunter" not in text)
 
 
+def test_no_rest_of_a_long_credential_stays_after_a_cut_where_almost_all_is_masked() -> None:
+    # Then what is left is short enough, and nothing is cut afterwards.
+    for form in (f"eyJ{'x' * 3_000}", f"sk-{'x' * 400}", f"password={'x' * 3_000}", f'password="{"xxxxxxxxx " * 300}"'):
+        for first in ("", "word " * 300):
+            text = written({"text": first + f"{form}\n" * (1_000_000 // len(form))})["text"]
+            assert "[masked:credential]" in text and "xxxxxx" not in text
+
+
 def test_a_long_text_keeps_its_end_and_a_file_in_base64_is_whole_or_its_type_and_size() -> None:
     log = f"start {'😀 step ' * 60_000}Error: out of stock"
     text = written({"log": log})["log"]

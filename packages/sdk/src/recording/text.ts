@@ -27,8 +27,8 @@ export function shortenedAtWord(text: string, units: number): string {
 /** Keeps the end too, where a log has its error: a third. */
 export function shortenedInside(text: string, units: number): string {
   if (text.length <= units) return text
-  const tail = Math.floor(units / 3)
-  return `${text.slice(0, units - tail)}… [cut: ${text.length - units} characters]${text.slice(text.length - tail)}`
+  const end = text.slice(text.length - Math.floor(units / 3)).replace(/^\S{1,256}/, '')
+  return shortenedAtWord(text.slice(0, text.length - end.length), units - Math.floor(units / 3)) + end
 }
 
 /** Replaces half surrogate pairs and NUL by the replacement character. */

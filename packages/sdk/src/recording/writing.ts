@@ -14,6 +14,18 @@ const HALF_PAIR = '\\ud'
 /** An escape in JSON text; the second character may be a backslash itself. */
 const ESCAPE = /\\(?:u.{4}|.)/g
 
+/**
+ * After a cut that was made before masking: longer than a private key, or any token that a header can hold. What stands before
+ * the space may be masked.
+ */
+const REST = / \[cut: (\d{1,9}) characters\]([^]{1,16384})/g
+
+/** Masking does not know the rest of a credential, and if most of a text is masked, nothing else removes it. */
+const withoutRest = (_: string, value: unknown): unknown =>
+  typeof value === 'string'
+    ? value.replace(REST, (_mark, before, rest: string) => ` [cut: ${Number(before) + rest.length} characters]`)
+    : value
+
 export interface Writing {
   /** Resolves when numbers are checked too; before, everything like a number is masked. */
   readonly isChecked?: Promise<unknown> | undefined
@@ -46,7 +58,9 @@ export function createWriting({ masking }: Pick<Settings, 'masking'>, diagnostic
     if (!isCut && bytes <= maxBytes) return text
     diagnostics.count('shortened')
     diagnostics.report('warning', 'payload_shortened', `A payload of ${bytes} bytes was shortened to ${maxBytes}.`)
-    return shorten(JSON.parse(text) as JsonObject, bytes, maxBytes)
+    if (!isCut) return shorten(JSON.parse(text) as JsonObject, bytes, maxBytes)
+    const payload = JSON.parse(text, withoutRest) as JsonObject
+    return shorten(payload, byteLength(JSON.stringify(payload)), maxBytes)
   }
 
   function text(plainText: string): string {

@@ -13,7 +13,7 @@ from ..limits import PAYLOAD_BYTES, PAYLOAD_LEVELS
 from .exception import exception_classes, exception_details
 from .mask import Mask
 from .plain import FIELDS_MAX, Json, Plain, dump, error_text, is_error, to_plain, well_formed_json
-from .shorten import shorten
+from .shorten import shorten, without_rests
 from .text import cut_text, utf8_length
 from .texts import Texts, restored_fields
 
@@ -112,7 +112,12 @@ class Payloads:
         self._diagnostics.count("shortened")
         message = f"A payload of {size} bytes was shortened to {max_bytes}."
         self._diagnostics.report("warning", "payload_shortened", message)
-        return shorten(restored_fields(captured) if plain is None else plain, size, max_bytes)
+        if plain is None:
+            plain = restored_fields(captured)
+        elif captured.is_cut:
+            plain = {key: without_rests(item) for key, item in plain.items()}
+            size = utf8_length(dump(plain))
+        return shorten(plain, size, max_bytes)
 
     def _masked(self, captured: Plain) -> tuple[dict[str, Json], str]:
         plain, text = well_formed_json(restored_fields(captured))

@@ -140,6 +140,20 @@ def _cut(text: str, max_bytes: int) -> str:
     return dump(f"{text[:end]}… [cut: {missing} characters]{text[len(text) - tail :]}")
 
 
+def without_rests(value: Json) -> Json:
+    """
+    Of a payload that was cut before it was masked: without what follows the cuts in texts. Masking does not know the rest of a
+    credential, and if most of a text is masked, nothing else removes it.
+    """
+    if isinstance(value, str):
+        return _REST.sub(lambda cut: f" [cut: {int(cut[1]) + len(cut[2])} characters]", value)
+    if isinstance(value, list):
+        return [without_rests(item) for item in value]
+    return {key: without_rests(item) for key, item in value.items()} if isinstance(value, dict) else value
+
+
+# Longer than a private key, or any token that a header can hold. What stands before the space may be masked.
+_REST = re.compile(r" \[cut: ([0-9]{1,9}) characters\]([\s\S]{1,16384})")
 # A very long text was cut before it was masked.
 _CUT_BEFORE = re.compile(r"… \[cut: ([0-9]{1,9}) characters\]")
 _STEPS = [1 << shift for shift in range(18, -1, -1)]
