@@ -214,7 +214,8 @@ export function resolveOptions(
     // The events on disk are not for the tape, and those of a replay for nobody else.
     spool: replay ? undefined : text('spool', 4_096),
     // The verdict waits for the events.
-    flushIntervalMs: number('flushIntervalMs', replay ? 0 : 1_000, 0, 3_600_000),
+    // The host of a replay learns by events where the agent is.
+    flushIntervalMs: Math.min(number('flushIntervalMs', 1_000, 0, 3_600_000), replay ? 0 : Infinity),
     flushOnSignals: choice('flushOnSignals', [true, false], true),
     waitUntil,
   }

@@ -22,8 +22,13 @@ const calls =
 const upTo = (end: number, start = 0) => Array.from({ length: end - start }, (_, at) => start + at)
 
 async function runAgent(tacho: Tacho, agent: Agent, ran: number[]): Promise<void> {
+  // Tools without a guard, which an agent records by itself, are no calls of the tape.
+  const startOne = () => tacho.record({ type: 'TOOL_START', label: 'own', payload: { toolName: 'own', input: {} } })
   const look = tacho.guard(({ n }: { n: number }) => (ran.push(n), `seen ${n}`), { name: 'look' })
-  await tacho.run(() => agent(look))
+  await tacho.run(async () => {
+    await agent(look)
+    for (let own = 0; own < 20; own++) startOne()
+  })
 }
 
 let tape: Tape
@@ -51,6 +56,8 @@ async function replayed(agent: Agent, options: Partial<HostOptions> = {}, ofTape
     apiKey: 'replay',
     agentName: 'A',
     guard: { loop: false },
+    // For the service: to the host of a replay, events go at once.
+    flushIntervalMs: 60_000,
     fetch: counted,
     onDiagnostic: () => undefined,
   })
@@ -151,6 +158,21 @@ test('calls at once are answered once each, and two clients in turn find the sam
     await other.shutdown()
   }
   assert.equal((await replayed(inTurn)).sentence, undefined)
+})
+
+test('a call of two clients that have its answer both is found, as after a fork', async () => {
+  const again: Agent = async (look) => {
+    await calls(upTo(50))(look)
+    const other = new Tacho({ apiKey: 'replay', agentName: 'B', guard: { loop: false }, onDiagnostic: () => undefined })
+    const otherLook = other.guard((_: object) => assert.fail('it ran'), { name: 'look' })
+    await other.run(async () => {
+      for (const n of upTo(60, 50)) await otherLook({ n })
+    })
+    await other.shutdown()
+    await calls(upTo(CALLS, 50))(look)
+  }
+  const { step, sentence } = await replayed(again)
+  assert.deepEqual([step, /two clients/.test(String(sentence))], [stepOf(50), true], sentence)
 })
 
 test('equal calls get their answers in their order', async () => {

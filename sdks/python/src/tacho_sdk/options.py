@@ -142,7 +142,8 @@ def resolve(options: Mapping[str, Any], new_id: str) -> Resolved:
         sample_rate=number("sample_rate", 1.0, 0, 1),
         max_queued_events=int(number("max_queued_events", 20_000, 1, 10_000_000)),
         max_queued_bytes=int(number("max_queued_bytes", 32 * _MIB, BATCH_BYTES, 2**40)),
-        flush_interval=number("flush_interval", 1.0, 0, 3_600),
+        # The host of a replay learns by events where the agent is.
+        flush_interval=min(number("flush_interval", 1.0, 0, 3_600), 3_600.0 if replay is None else 1.0),
         request_timeout=number("request_timeout", 10.0, 0.001, 600),
         flush_timeout=flush_timeout,
         # If the host set a time, it gets all of it.

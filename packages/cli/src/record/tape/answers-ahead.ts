@@ -4,14 +4,14 @@
  *
  *   known --a row begins, one client asks--> out --it asks again--> those up to the one that it names were used, the others not
  *                                             |--it asks a model, or ends--> its events say how many were used
- *                                             \--another client asks--> each may be used; none are given out any more
+ *                                             \--another client asks--> each may be used once; none are given out any more
  *
  * The last call of a row is always asked for. So nothing but a difference can follow while answers are out.
  */
 import { isObject } from '@tacho/contract/record/payload-reader.ts'
 import { inputHash } from '@tacho/policy/input/input-hash.ts'
 import type { Ignored } from './compare.ts'
-import { hasMask } from './recorded-calls.ts'
+import { hasMask, type AskedCall } from './recorded-calls.ts'
 import type { TapeStep, ToolStep } from './tape.ts'
 
 /** Shorter rows are asked for call by call. */
@@ -24,11 +24,15 @@ export class AnswersAhead {
   /** The host counts what people approved, so these are asked for. */
   readonly #approvedTools: ReadonlySet<string>
   readonly #out: ToolStep[] = []
+  /** Another client asked for these while they were out. */
+  readonly #asked: ToolStep[] = []
+  /** One of these whose answer its holder used too. */
+  usedTwice: ToolStep | undefined
   /** Who has them. */
   #client = ''
   #isShared = false
-  /** Of all that were ever out. */
-  #usedCount = 0
+  /** By the hash of the input: calls that were asked for, or used an answer in advance. */
+  readonly #known = new Map<string, number>()
   #isOver: boolean
 
   constructor(steps: readonly TapeStep[], ignored: Ignored) {
@@ -46,7 +50,8 @@ export class AnswersAhead {
   }
 
   /** A client asks. @param lastUsed the last step whose answer it used. @returns the steps that it used since it asked before. */
-  askedAgain(client: string, lastUsed: number): ToolStep[] {
+  askedAgain(client: string, lastUsed: number, asked: AskedCall): ToolStep[] {
+    this.#know(asked)
     if (!this.isOut) return []
     if (client !== this.#client) this.#isShared = true
     if (this.#isShared) return []
@@ -59,12 +64,22 @@ export class AnswersAhead {
   /** A client asked for it. */
   forget(step: ToolStep): void {
     const at = this.#out.indexOf(step)
-    if (at !== -1) this.#out.splice(at, 1)
+    if (at !== -1) this.#asked.push(...this.#out.splice(at, 1))
   }
 
-  /** @param count of all answers in advance that were ever used. */
-  usedInAll(count: number): ToolStep[] {
-    return this.#take(Math.max(0, count - this.#usedCount))
+  /** @param began the hashes of the inputs of all calls that began. */
+  usedInAll(began: Iterable<string>): ToolStep[] {
+    const left = new Map<string, number>()
+    for (const hash of began) left.set(hash, (left.get(hash) ?? -(this.#known.get(hash) ?? 0)) + 1)
+    const isUsed = (step: ToolStep) => {
+      const hash = hashOf(step) ?? ''
+      const calls = left.get(hash) ?? 0
+      left.set(hash, calls - 1)
+      return calls > 0
+    }
+    const next = this.#out.findIndex((step) => !isUsed(step))
+    this.usedTwice = this.#asked.find(isUsed)
+    return this.#take(next === -1 ? this.#out.length : next)
   }
 
   /**
@@ -95,13 +110,19 @@ export class AnswersAhead {
   }
 
   #take(count: number): ToolStep[] {
-    this.#usedCount += count
-    return this.#out.splice(0, count)
+    const used = this.#out.splice(0, count)
+    for (const step of used) this.#know(step)
+    return used
+  }
+
+  #know(call: AskedCall): void {
+    const hash = isObject(call.input) ? hashOf(call) : undefined
+    if (hash !== undefined) this.#known.set(hash, (this.#known.get(hash) ?? 0) + 1)
   }
 }
 
 /** Undefined for an input that no client sends, such as one with half a character: a tape may be a stranger's. */
-function hashOf({ tool, input }: ToolStep): string | undefined {
+function hashOf({ tool, input }: AskedCall): string | undefined {
   try {
     return inputHash(tool, input)
   } catch {

@@ -109,7 +109,7 @@ export class Cursor {
 
   /** @param lastUsed the last step whose answer the client used; it takes answers in advance. */
   tool({ tool, input, agent }: AskedCall, { client = '', lastUsed = 0 } = {}): ToolAnswer {
-    for (const used of this.#ahead.askedAgain(client, lastUsed)) this.#use(used)
+    for (const used of this.#ahead.askedAgain(client, lastUsed, { tool, input })) this.#use(used)
     if (this.departure) return { answer: 'stop', message: this.departure.sentence }
     if (this.isLive) return { answer: 'run' }
     const isStrict = this.#options.mode === 'strict'
@@ -139,9 +139,17 @@ export class Cursor {
     return this.departure ? [] : this.#ahead.next(this.#row(), client, recordedAnswer)
   }
 
-  /** @param count of all calls that used an answer in advance. */
-  usedAhead(count: number): void {
-    for (const used of this.#ahead.usedInAll(count)) this.#use(used)
+  /** @param began the hashes of the inputs of all calls that began: those that nobody asked for used an answer in advance. */
+  usedAhead(began: Iterable<string>): void {
+    for (const used of this.#ahead.usedInAll(began)) this.#use(used)
+    const twice = this.#ahead.usedTwice
+    if (twice && !this.#mayRepeat(twice)) this.#stop(twice, 'two clients of the agent asked it', [])
+  }
+
+  /** A further call would get a stub, or run. */
+  #mayRepeat({ tool }: ToolStep): boolean {
+    const { mode, stubs, readOnly } = this.#options
+    return mode !== 'strict' && (stubs?.has(tool) === true || readOnly?.has(tool) === true)
   }
 
   /** The agent has ended. */

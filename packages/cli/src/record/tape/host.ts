@@ -92,8 +92,6 @@ export class ReplayHost {
   readonly #ranNothing: ReadonlySet<ApprovalStep>
   /** Ids of approvals under which nothing may run. */
   readonly #unclaimable = new Set<unknown>()
-  /** Guarded calls that were asked for. */
-  #askedCount = 0
   readonly #texts = new SharedTexts()
   #sharedEvents = 0
   /** Resolves when the agent left the tape. */
@@ -195,17 +193,17 @@ export class ReplayHost {
     const call = { tool, input, ...(typeof agent === 'string' && { agent }) }
     const takesAhead = typeof client === 'string' && typeof used === 'number'
     const answer = this.#approved(tool, this.#cursor.tool(call, takesAhead ? { client, lastUsed: used } : {}))
-    this.#askedCount++
     if (answer.answer === 'stop') this.#depart()
     const ahead = takesAhead && 'step' in answer ? this.#cursor.ahead(client) : []
     const reply = jsonReply(200, answer)
     return ahead.length === 0 ? reply : { ...reply, body: `${reply.body.slice(0, -1)},"ahead":[${ahead.join()}]}` }
   }
 
-  /** Calls that got their answer in advance are known by their events. */
+  /** Calls that got their answer in advance are known by their events. An agent may record others by itself. */
   #countAhead(): void {
-    const ran = this.#service.events.filter(({ eventType }) => eventType === 'TOOL_START').length
-    this.#cursor.usedAhead(ran - this.#askedCount)
+    const starts = this.#service.events.filter(({ eventType }) => eventType === 'TOOL_START')
+    const hashes = starts.map(({ payload }) => payload['inputHash'])
+    this.#cursor.usedAhead(hashes.filter((hash) => typeof hash === 'string'))
   }
 
   /** Clients deliver what the agent did before it asked. */
