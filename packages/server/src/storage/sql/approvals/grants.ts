@@ -34,8 +34,9 @@ const OWN_COLUMNS =
   most_uses uses last_used_at created_at expires_at granter_kind granter_id granter_name ended_at ended_by`)
 const parsed = withJson<GrantRow>('policies')
 /** Null: its run goes on, or is not known. A run that the stalled rule closed may go on. */
-const RUN_ENDED = `(SELECT CASE WHEN r.rule_closed_at IS NULL THEN r.ended_at END FROM runs r WHERE r.environment_id = :env
-  AND r.run_id >= approval_grants.run_id AND r.run_id <= approval_grants.run_id ORDER BY r.run_id LIMIT 1)`
+const RUN_ENDED = `(SELECT CASE WHEN r.rule_closed_at IS NULL THEN r.ended_at END FROM runs r
+  WHERE r.environment_id = approval_grants.environment_id
+    AND r.run_id >= approval_grants.run_id AND r.run_id <= approval_grants.run_id ORDER BY r.run_id LIMIT 1)`
 const IN_USE = `ended_at IS NULL AND uses < most_uses AND expires_at > :now AND ${RUN_ENDED} IS NULL`
 const COLUMNS = `${OWN_COLUMNS}, ${RUN_ENDED} AS "runEndedAt"`
 /** Beyond these, the oldest are deleted: approvals keep the ids of the grants that made them. */
@@ -51,10 +52,11 @@ const COUNTED = 10_000
 
 /** What holds in the whole installation, of the first rows that may: for its metrics. */
 async function countInForce(sql: Sql, now: number): Promise<InForce> {
-  const firstRows = (from: string) => `(SELECT * FROM ${from} LIMIT ${COUNTED}) AS counted`
-  const stops = `SELECT COUNT(*) AS count FROM ${firstRows('stops WHERE resumed_at IS NULL')}`
+  const firstRows = (table: string, open: string) =>
+    `(SELECT * FROM ${table} WHERE ${open} LIMIT ${COUNTED}) AS ${table}`
+  const stops = `SELECT COUNT(*) AS count FROM ${firstRows('stops', 'resumed_at IS NULL')}`
   const grants = `SELECT COUNT(*) AS grants, CAST(COALESCE(SUM(uses), 0) AS BIGINT) AS "grantUses"
-    FROM ${firstRows('approval_grants WHERE ended_at IS NULL')} WHERE ${IN_USE}`
+    FROM ${firstRows('approval_grants', 'ended_at IS NULL')} WHERE ${IN_USE}`
   const counted = await sql.get<Omit<InForce, 'stops'>>(grants, { now })
   return { stops: await countOf(sql, stops, {}), grants: 0, grantUses: 0, ...counted }
 }
