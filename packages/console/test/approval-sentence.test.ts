@@ -74,9 +74,9 @@ describe('a request as a sentence', { skip: withoutChromium }, () => {
     const row = async (name: string) => (await rows.filter({ hasText: name }).innerText()).replaceAll(/\s+/g, ' ')
     assert.equal(
       await row('amount'),
-      'amount ✓ 917 , as asked equals total of get_order, step 2; said by the user, step 1',
+      'amount ✓ 917 , as the agent asked equals total of get_order, step 2; said by the user, step 1',
     )
-    assert.equal(await row('iban'), 'iban ✓ DE89 , as asked ! nowhere in this run')
+    assert.equal(await row('iban'), 'iban DE89 , as the agent asked ! nowhere in this run')
     await pane(page).getByRole('region', { name: 'What the user wrote' }).getByText('I want my 917 back').waitFor()
     const details = pane(page).locator('details')
     assert.equal(await details.getByText('"order_id"').isVisible(), false)

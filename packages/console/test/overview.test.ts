@@ -60,6 +60,11 @@ test('the most frequent cause has the tool and the status, and failures without 
   assert.deepEqual([masked?.text, masked?.runs], ['get_order: No order …', 2])
   assert.equal(mostCause([{ failure: null }])?.text, 'failed by its recorded outcome')
   assert.equal(mostCause([]), null)
+  const newest = mostCause([
+    { failure: null, runId: 'b' },
+    { failure: null, runId: 'a' },
+  ])
+  assert.deepEqual([newest?.runs, newest?.runId], [2, 'b'])
 })
 
 test('a cost changes where the runs before and after differ the most, and names the deployment of that time', () => {

@@ -173,7 +173,7 @@ const CHECKS = {
   matches: '',
   sealed: ', masked',
   cannot_be_checked: ', cannot be checked',
-  does_not_match: ', NOT what was asked',
+  does_not_match: ', NOT what the agent asked for',
 }
 
 function fieldLine(field: CallGrounds['fields'][number], grounds: CallGrounds): string {

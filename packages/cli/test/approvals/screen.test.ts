@@ -174,7 +174,7 @@ test('an input that does not match is loud, and approving it takes the key twice
   const asked = { requests: 1, capped: false, windowMs: 1, burst: false }
   const detail = { ...card, inputCheck, inputPreview, ranBefore: ran, askedLately: asked } as unknown as ApprovalDetail
   const screen = { ...withAll(card), details: new Map([['a', detail]]) }
-  assert.match(text(screen), /Warning: the input DOES NOT MATCH what was asked/)
+  assert.match(text(screen), /Warning: the input DOES NOT MATCH what the agent asked for/)
   assert.match(text(screen), /Warning: this very call ran 8\.0 s ago under approval before, and returned/)
   const first = press(screen, 'a')
   assert.equal(first.act, null)

@@ -53,10 +53,10 @@ function Step({ eventId, step, runId }: { eventId: string; step: number; runId: 
 }
 
 const CHECKS: Record<InputField['check'], { is: StateName; text: string }> = {
-  matches: { is: 'AS_ASKED', text: 'as asked' },
-  sealed: { is: 'AS_ASKED', text: 'masked here, and as asked' },
+  matches: { is: 'AS_ASKED', text: 'as the agent asked' },
+  sealed: { is: 'AS_ASKED', text: 'masked here, and as the agent asked' },
   cannot_be_checked: { is: 'NOT_CHECKABLE', text: 'cannot be checked' },
-  does_not_match: { is: 'NOT_AS_ASKED', text: 'not what was asked' },
+  does_not_match: { is: 'NOT_AS_ASKED', text: 'not what the agent asked for' },
 }
 
 export function InputValues({ approval }: Props) {
@@ -80,7 +80,7 @@ export function InputValues({ approval }: Props) {
           <thead className="sr-only">
             <tr>
               <th scope="col">Field</th>
-              <th scope="col">Value, and whether it is what was asked</th>
+              <th scope="col">Value, and whether the agent asked for it</th>
               <th scope="col">Where it comes from</th>
             </tr>
           </thead>
@@ -106,6 +106,8 @@ interface ValueProps {
 function Value({ field, grounds, runId }: ValueProps) {
   const { path, json, isCut, check, origins } = field
   const { is, text } = CHECKS[check]
+  // A value from nowhere has no green sign: people would take it for what the user asked.
+  const isFromNowhere = origins !== null && origins.length === 0 && grounds.isWhole
   return (
     <tr className="border-b border-line align-baseline last:border-0 max-sm:grid max-sm:grid-cols-[minmax(0,7rem)_minmax(0,1fr)] max-sm:gap-x-3 max-sm:py-1.5">
       <th
@@ -117,7 +119,7 @@ function Value({ field, grounds, runId }: ValueProps) {
         </bdi>
       </th>
       <td className="py-1.5 pr-3 [overflow-wrap:anywhere] max-sm:p-0 sm:w-2/5">
-        <StateSign is={is} note={text} />{' '}
+        {!(isFromNowhere && is === 'AS_ASKED') && <StateSign is={is} note={text} />}{' '}
         <bdi className="font-mono text-[0.8125rem] font-medium">
           <ShownText text={`${plain(json, isCut)}${isCut ? '…' : ''}`} />
         </bdi>
@@ -125,8 +127,8 @@ function Value({ field, grounds, runId }: ValueProps) {
       </td>
       <td className="py-1.5 text-soft max-sm:col-span-2 max-sm:p-0">
         {origins === null || origins.length === 0 ? (
-          <span className={origins !== null && grounds.isWhole ? 'text-amber' : ''}>
-            {origins !== null && grounds.isWhole && '! '}
+          <span className={isFromNowhere ? 'text-amber' : ''}>
+            {isFromNowhere && '! '}
             {noOriginText(field, grounds)}
           </span>
         ) : (

@@ -230,7 +230,7 @@ function Row({ approval, own, isDecided }: RowProps) {
       )}
       {approval.inputCheck?.result === 'does_not_match' && (
         <p className="mt-0.5 font-semibold text-red">
-          <span aria-hidden>✕ </span>This input does not match what was asked. Approving leaves it out.
+          <span aria-hidden>✕ </span>This input does not match what the agent asked for. Approving leaves it out.
         </p>
       )}
       <WaitingLines of={approval} />

@@ -235,8 +235,8 @@ function DecisionForm({
       )}
       {isConfirming && (
         <p role="alert" className="w-full text-sm font-semibold text-red">
-          <span aria-hidden>✕ </span>The input above does not match what was asked: the tool would run with another
-          input, which nobody can see here. Approve it all the same?{' '}
+          <span aria-hidden>✕ </span>The input above does not match what the agent asked for: the tool would run with
+          another input, which nobody can see here. Approve it all the same?{' '}
           <Button look="quiet" onClick={() => setConfirming(false)}>
             Not now
           </Button>

@@ -79,7 +79,7 @@ export function CheckNote({ check }: { check: InputCheck }) {
   }
   return (
     <p className="mt-2 text-sm text-amber">
-      <span aria-hidden>? </span>Whether it is what was asked {text}.
+      <span aria-hidden>? </span>Whether it is what the agent asked for {text}.
     </p>
   )
 }

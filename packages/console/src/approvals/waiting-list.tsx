@@ -152,7 +152,7 @@ function Item({ item, isCurrent, isMarked, onMark }: ItemProps) {
         </div>
         <InputInShort of={item} />
         {item.inputCheck?.result === 'does_not_match' && (
-          <p className="mt-0.5 text-sm font-semibold text-red">✕ This input does not match what was asked</p>
+          <p className="mt-0.5 text-sm font-semibold text-red">✕ This input does not match what the agent asked for</p>
         )}
         <WaitingLines of={item} />
         {item.reason !== null && (

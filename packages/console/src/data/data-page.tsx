@@ -136,6 +136,14 @@ const COLUMNS: Column<Erasure>[] = [
   },
   {
     head: 'State',
-    cell: ({ status }) => <State is={status} note={NOTES[status]} />,
+    cell: ({ status, runs, events }) =>
+      status === 'DONE' && runs === 0 && events === 0 ? (
+        // Not green: a wrong id or path of the field finds nothing, and the data are still there.
+        <State is="WARN" note="No run has this id, or has it in this field: check both, and search for the id">
+          No run found
+        </State>
+      ) : (
+        <State is={status} note={NOTES[status]} />
+      ),
   },
 ]

@@ -50,10 +50,10 @@ const STARTERS: readonly (NewAlert & { why: string })[] = [
 
 /** Formats that people read. Signed JSON needs a secret, which only the page of webhooks shows. */
 const TARGETS = [
-  ['mail', 'Mail'],
   ['slack', 'Slack'],
   ['teams', 'Microsoft Teams'],
   ['pagerduty', 'PagerDuty'],
+  ['mail', 'Mail'],
 ] as const
 const ADDRESSES: Record<string, { label: string; placeholder: string }> = {
   mail: { label: 'E-mail address of a member', placeholder: '' },
@@ -66,7 +66,7 @@ export function StarterAlerts({ environmentId, onClose }: { environmentId: strin
   const cache = useQueryClient()
   const webhooks = useQuery(webhooksQuery(environmentId))
   const [chosen, setChosen] = useState<readonly string[]>(STARTERS.map(({ name }) => name))
-  const [format, setFormat] = useState<(typeof TARGETS)[number][0]>('mail')
+  const [format, setFormat] = useState<(typeof TARGETS)[number][0]>('slack')
   const [address, setAddress] = useState('')
   const alertWebhooks = webhooks.data?.filter(
     ({ disabledAt, events }) => disabledAt === null && events.includes('alert.firing'),

@@ -122,8 +122,8 @@ function Answers({ environment, policyId, since }: AnswersProps) {
   if (asked === null && reported === 0 && (blocks?.calls ?? 0) === 0) {
     return since === null ? null : (
       <p>
-        In force in <bdi>{environment.name}</bdi> since <Time at={since} />. It has neither asked nor blocked anything
-        in 7 days: this page shows it as soon as it does.
+        In force in <bdi>{environment.name}</bdi>, deployed <Time at={since} />. It has neither asked nor blocked
+        anything in 7 days: this page shows it as soon as it does.
       </p>
     )
   }

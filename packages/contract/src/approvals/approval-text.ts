@@ -12,10 +12,11 @@ const CANNOT: Record<NonNullable<InputCheck['reason']>, string> = {
 }
 
 export function inputCheckText({ result, reason, sealed, sealedAt }: InputCheck): string {
-  if (result === 'does_not_match') return 'DOES NOT MATCH what was asked: the call would run with another input'
+  if (result === 'does_not_match')
+    return 'DOES NOT MATCH what the agent asked for: the call would run with another input'
   if (result === 'cannot_be_checked') return `cannot be checked: ${reason === null ? 'unknown' : CANNOT[reason]}`
-  if (sealed === 0) return 'matches what was asked'
-  return `matches what was asked, with ${sealed} masked ${sealed === 1 ? 'value' : 'values'}${sealedText(sealed, sealedAt)}`
+  if (sealed === 0) return 'matches what the agent asked for'
+  return `matches what the agent asked for, with ${sealed} masked ${sealed === 1 ? 'value' : 'values'}${sealedText(sealed, sealedAt)}`
 }
 
 /** `: /card/number, /to and 3 more`; the whole input as its pointer has no name. */

@@ -41,7 +41,7 @@ const InputField = Type.Object(
     isCut: Type.Boolean(),
     check: Type.Enum(['matches', 'sealed', 'cannot_be_checked', 'does_not_match'], {
       description:
-        'Whether it is what was asked, by the hash of the whole input; sealed: masked here, and covered by the hash',
+        'Whether it is what the agent asked for, by the hash of the whole input; sealed: masked here, and covered by the hash',
     }),
     origins: Type.Unsafe<ValueOrigin[] | null>({
       anyOf: [Type.Array(ValueOrigin), { type: 'null' }],

@@ -93,7 +93,8 @@ export type AskedLately = Static<typeof AskedLately>
 export const InputCheck = Type.Object(
   {
     result: Type.Enum(['matches', 'cannot_be_checked', 'does_not_match'], {
-      description: 'does_not_match: what is shown is not what was asked for. Approving it needs `confirmMismatch`',
+      description:
+        'does_not_match: what is shown is not what the agent asked for. Approving it needs `confirmMismatch`',
     }),
     reason: Type.Unsafe<'masked' | 'shortened' | 'other_scheme' | 'not_recorded' | null>({
       enum: ['masked', 'shortened', 'other_scheme', 'not_recorded', null],

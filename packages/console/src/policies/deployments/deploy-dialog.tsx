@@ -310,7 +310,7 @@ function Elsewhere({ item, version, others }: { item: Item; version: string; oth
     const result = results[index]?.data?.items.find((one) => one.version === version)
     return (
       <p key={environment.id} className="mt-2 text-sm text-soft">
-        In force in <b>{environment.name}</b> since {deployment && <Time at={deployment.deployedAt} />}
+        In force in <b>{environment.name}</b>, deployed {deployment && <Time at={deployment.deployedAt} />}
         {result && result.runs > 0 && `: ${counted(result.runs, 'run')}`}
         {result && endedRuns(result) > 0 && `, ${failedText(result)}`}.
       </p>

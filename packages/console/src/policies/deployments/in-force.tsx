@@ -39,7 +39,7 @@ export function InForceSection({ workspaceId, item, name, newestVersion, canDepl
                 version {deployment.version} {deployment.damaged && <DamagedChip note={DAMAGED_DEPLOYMENT} />}{' '}
                 {deployment.version !== newestVersion && <span className="text-amber">newest is {newestVersion}</span>}{' '}
                 <span className="text-soft">
-                  since <Time at={deployment.deployedAt} />, by{' '}
+                  deployed <Time at={deployment.deployedAt} /> by{' '}
                   <Author name={deployment.deployedBy} importedAt={deployment.importedAt} />
                 </span>
                 {deployment.share && (
@@ -47,7 +47,7 @@ export function InForceSection({ workspaceId, item, name, newestVersion, canDepl
                     <b className="font-medium">{deployment.share.percent} % of sessions</b> get version{' '}
                     {deployment.share.version} {deployment.share.damaged && <DamagedChip note={DAMAGED_DEPLOYMENT} />}{' '}
                     <span className="text-soft">
-                      since <Time at={deployment.share.startedAt} />, by <bdi>{deployment.share.startedBy}</bdi>
+                      begun <Time at={deployment.share.startedAt} /> by <bdi>{deployment.share.startedBy}</bdi>
                     </span>
                   </span>
                 )}

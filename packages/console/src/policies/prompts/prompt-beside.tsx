@@ -62,8 +62,9 @@ export function Beside({ promptId, name, newestVersion }: Props) {
   const [isAsking, setAsking] = useState(false)
   const version = deployment?.version ?? data?.items.find(({ runs }) => runs > 0)?.version ?? newestVersion
   const inForce = data?.items.find((result) => result.version === version)
-  const before = data && versionBefore(data.items, version)
   const earlier = deployment?.earlierVersion ?? null
+  // After a way back, the version that was left stays beside the one in force: it says whether that was right.
+  const before = data && (versionBefore(data.items, version) ?? data.items.find((result) => result.version === earlier))
   // Deployed elsewhere, or before there were deployments: there is nothing to roll back to, but its text can come back.
   const target = earlier ?? before?.version ?? null
   const sentence =
@@ -71,7 +72,9 @@ export function Beside({ promptId, name, newestVersion }: Props) {
     before &&
     failureComparison({ ...inForce, name: `Version ${version}` }, { ...before, name: `version ${before.version}` })
   const isWorse = inForce !== undefined && before !== undefined && failsMoreThan(inForce, before)
-  const shown = [before, inForce].filter((result) => result !== undefined)
+  const shown = [before, inForce]
+    .filter((result) => result !== undefined)
+    .sort((a, b) => Number(a.version) - Number(b.version))
   return (
     <Section
       title={
@@ -127,7 +130,8 @@ export function Beside({ promptId, name, newestVersion }: Props) {
       {sentence && <p className={`mt-2 text-sm ${isWorse ? 'text-amber' : 'text-soft'}`}>{sentence}</p>}
       {deployment !== null && target !== null && place.may('admin') && (
         <Button className="mt-3" onClick={() => setAsking(true)}>
-          Roll back to v{target}
+          {Number(target) > Number(version) ? 'Deploy' : 'Roll back to'} v{target}
+          {Number(target) > Number(version) && ' again'}
         </Button>
       )}
       {isAsking && deployment !== null && (

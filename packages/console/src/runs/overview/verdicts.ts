@@ -16,14 +16,16 @@ export interface Cause {
   whole: string
   /** The tool that failed; null: no tool did. */
   tool: string | null
+  /** The newest of these runs. */
+  runId: string | null
   runs: number
 }
 
 /** The most frequent cause of failed runs. */
-export function mostCause(runs: readonly { failure: RunFailure | null }[]): Cause | null {
+export function mostCause(runs: readonly { failure: RunFailure | null; runId?: string }[]): Cause | null {
   const causes = new Map<string, Cause>()
-  for (const { failure } of runs) {
-    const cause = causeOf(failure)
+  for (const { failure, runId = null } of runs) {
+    const cause = { ...causeOf(failure), runId }
     const counted = causes.get(cause.text) ?? cause
     causes.set(cause.text, counted)
     counted.runs++
@@ -37,7 +39,7 @@ export function mostCause(runs: readonly { failure: RunFailure | null }[]): Caus
 const STATUS = /\b[45]\d\d\b/
 const CAUSE_CHARS = 60
 
-function causeOf(failure: RunFailure | null): Cause {
+function causeOf(failure: RunFailure | null): Omit<Cause, 'runId'> {
   const facts = failure === null ? [] : [failure.errorClass, failure.message].filter((fact) => fact !== null)
   if (failure === null || facts.length === 0) {
     return { text: BY_OUTCOME, whole: 'No event says why.', tool: null, runs: 0 }

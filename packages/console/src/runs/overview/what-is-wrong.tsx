@@ -62,14 +62,26 @@ export function WhatIsWrong({ range }: { range: Range }) {
       {failed.data && cause && (
         <>
           {' Most: '}
-          <Link
-            {...runs}
-            search={cause.tool === null ? ofTime : { ...ofTime, tool: cause.tool }}
-            title={cause.whole}
-            className="link underline"
-          >
-            <bdi>{cause.text}</bdi>
-          </Link>
+          {cause.tool === null && cause.runId !== null ? (
+            // No filter of the list means this cause: the newest of its runs says more than all failed ones again.
+            <Link
+              to="/w/$workspace/$environment/runs/$runId"
+              params={{ ...params, runId: cause.runId }}
+              title={cause.whole}
+              className="link underline"
+            >
+              <bdi>{cause.text}</bdi>
+            </Link>
+          ) : (
+            <Link
+              {...runs}
+              search={cause.tool === null ? ofTime : { ...ofTime, tool: cause.tool }}
+              title={cause.whole}
+              className="link underline"
+            >
+              <bdi>{cause.text}</bdi>
+            </Link>
+          )}
           , {counted(cause.runs, 'run')}
           {failed.data.nextCursor !== null && ` of the newest ${number(failed.data.items.length)}`}.
         </>

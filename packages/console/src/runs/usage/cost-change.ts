@@ -38,7 +38,8 @@ interface Known {
 
 /** Within this, nothing changed. */
 export const NEAR = 0.05
-export const times = (factor: number) => `×${factor < 10 ? factor.toFixed(1) : Math.round(factor)}`
+export const times = (factor: number) =>
+  factor < 0.05 ? '<×0.1' : `×${factor < 10 ? factor.toFixed(1) : Math.round(factor)}`
 
 /** `runs ×1.6 · tokens a run ×2.0`: the parts that changed. */
 export function whyText({ runs, tokens, price }: CostChange): string {
@@ -55,5 +56,7 @@ export function whyText({ runs, tokens, price }: CostChange): string {
 export function changeText(factor: number): string {
   if (factor >= 3) return times(factor)
   if (Math.abs(factor - 1) < 0.005) return '±0 %'
+  // `percent` says `> 99 %` of nearly all: with a sign before it, that reads as an arrow.
+  if (factor < 0.01) return 'below 1 % of it'
   return factor > 1 ? `+${percent(factor - 1, 1)}` : `−${percent(1 - factor, 1)}`
 }

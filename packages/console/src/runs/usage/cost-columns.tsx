@@ -44,7 +44,7 @@ export function costColumns<Sum extends Costing & { key: string }>(
         ),
     },
     {
-      head: 'Change',
+      head: 'Cost, change',
       right: true,
       cell(sum) {
         const earlier = before.get(sum.key)

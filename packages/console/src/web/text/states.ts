@@ -32,8 +32,8 @@ export const STATES = {
   WITHDRAWN: [...OVER, 'Nobody waits'],
   UNANSWERED: [...OVER, 'Unanswered'],
   BURST: [...CARE, 'asks often'],
-  AS_ASKED: [...GOOD, 'As asked'],
-  NOT_AS_ASKED: [...BAD, 'Not what was asked'],
+  AS_ASKED: [...GOOD, 'As the agent asked'],
+  NOT_AS_ASKED: [...BAD, 'Not what the agent asked for'],
   NOT_CHECKABLE: [...CARE, 'Cannot be checked'],
   // What became of approvals.
   RAN: [...GOOD, 'Ran'],

@@ -59,7 +59,7 @@ test('a check names the members that it cannot show', () => {
   const json = JSON.stringify({ token: MASK, to: { mail: '[masked:email]' } })
   const checked = checkInput(request, { json, seals, isShortened: false })
   assert.deepEqual(checked, { result: 'matches', reason: null, sealed: 2, sealedAt: ['/token', '/to/mail'] })
-  assert.equal(inputCheckText(checked), 'matches what was asked, with 2 masked values: /token, /to/mail')
+  assert.equal(inputCheckText(checked), 'matches what the agent asked for, with 2 masked values: /token, /to/mail')
   const many = { ...checked, sealed: 9, sealedAt: ['/a', '/b', '/c', '/d', '/e', '/f\u202e'] }
   assert.match(inputCheckText(many), /: \/a, \/b, \/c, \/d, \/e and 4 more$/)
   assert.match(inputCheckText({ ...many, sealed: 1, sealedAt: ['/f\u202e'] }), /: \/f\\u202e$/)
