@@ -213,9 +213,8 @@ export function resolveOptions(
     compress: choice('compression', ['auto', 'never'], 'never') === 'auto' && !base?.isLoopback,
     // The events on disk are not for the tape, and those of a replay for nobody else.
     spool: replay ? undefined : text('spool', 4_096),
-    // The verdict waits for the events.
-    // The host of a replay learns by events where the agent is.
-    flushIntervalMs: Math.min(number('flushIntervalMs', 1_000, 0, 3_600_000), replay ? 0 : Infinity),
+    // The host of a replay learns by events where the agent is, and its verdict waits for them.
+    flushIntervalMs: replay ? 0 : number('flushIntervalMs', 1_000, 0, 3_600_000),
     flushOnSignals: choice('flushOnSignals', [true, false], true),
     waitUntil,
   }

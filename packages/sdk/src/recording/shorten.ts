@@ -32,7 +32,7 @@ const sizeOf = (text: string): number => byteLength(JSON.stringify(text)) - 2
 /** Adds the sizes of texts. @returns how many levels the value has. */
 function measure(value: Json, sizes: number[]): number {
   if (typeof value === 'string') sizes.push(sizeOf(value))
-  if (typeof value !== 'object' || value === null) return 0
+  if (!value || typeof value !== 'object') return 0
   return 1 + Object.values(value).reduce<number>((levels, item) => Math.max(levels, measure(item, sizes)), 0)
 }
 
@@ -42,7 +42,7 @@ function waterLevel(sizes: readonly number[], room: number): number {
   let left = room
   for (const [index, size] of sorted.entries()) {
     // Only a text longer than its share is cut.
-    const share = Math.floor(left / (sorted.length - index))
+    const share = (left / (sorted.length - index)) | 0
     if (size > share) return share - TEXT_MARK_BYTES
     left -= size
   }
@@ -53,10 +53,10 @@ function write(payload: JsonObject, level: number, maxBytes: number) {
   let room = maxBytes
   let cutTexts = 0
   let cutLists = 0
-  const parts: string[] = []
+  let text = ''
 
-  function put(text: string, bytes = text.length): void {
-    parts.push(text)
+  function put(part: string, bytes = part.length): void {
+    text += part
     room -= bytes
   }
 
@@ -64,11 +64,11 @@ function write(payload: JsonObject, level: number, maxBytes: number) {
   function value(source: Json, before: string): boolean {
     const isOpen = typeof source === 'object' && source !== null
     const isCut = typeof source === 'string' && source.length * 6 > level && sizeOf(source) > level
-    const text = before + (isOpen ? '' : isCut ? cutText(source, level) : JSON.stringify(source))
-    const bytes = byteLength(text)
+    const part = before + (isOpen ? '' : isCut ? cutText(source, level) : JSON.stringify(source))
+    const bytes = byteLength(part)
     if (room < bytes + (isOpen ? LIST_MARK_BYTES : 0)) return false
     if (isCut) cutTexts++
-    put(text, bytes)
+    put(part, bytes)
     if (isOpen) container(source)
     return true
   }
@@ -85,7 +85,7 @@ function write(payload: JsonObject, level: number, maxBytes: number) {
       cutLists++
       // Its end may have been cut before.
       const [, more = 1] = /^\[cut: (\d+)/.exec(entries.at(-1)?.[isList ? 1 : 0] as string) ?? []
-      put(`${before}"[cut: ${entries.length - index - 1 + Number(more)} more]"${isList ? '' : ':true'}`)
+      put(`${before}"[cut: ${entries.length - index - 1 + +more} more]"${isList ? '' : ':true'}`)
       break
     }
     room += LIST_MARK_BYTES
@@ -93,7 +93,7 @@ function write(payload: JsonObject, level: number, maxBytes: number) {
   }
 
   container(payload)
-  return { text: parts.join(''), cutTexts, cutLists }
+  return { text, cutTexts, cutLists }
 }
 
 /** A very long text was cut before it was masked. */
@@ -104,13 +104,14 @@ const DATA_URL = /^data:([\w.+/-]{3,99})[^,]{0,99};base64,([\w+/-]+)=*$/
 /** As JSON of at most `maxBytes` plus a mark: the beginning and the end, where a log has its error. Half of a file is worth nothing. */
 function cutText(text: string, maxBytes: number): string {
   const [, type, base64 = ''] = DATA_URL.exec(text) ?? []
-  if (type !== undefined) return JSON.stringify(`[cut: ${type}, ${Math.floor((base64.length * 3) / 4)} bytes]`)
+  if (type) return JSON.stringify(`[cut: ${type}, ${(base64.length * 3) >> 2} bytes]`)
   let room = maxBytes
-  let [start, end] = [0, text.length]
+  let start = 0
+  let end = text.length
   // As long as fits: each step looks only at what it would add.
   for (let step = 2 ** 18; step >= 1; step /= 2) {
     const units = start + text.length - end + step
-    const tail = Math.floor(units / 3)
+    const tail = (units / 3) | 0
     const bytes = sizeOf(text.slice(start, units - tail)) + sizeOf(text.slice(text.length - tail, end))
     if (bytes > room) continue
     room -= bytes
@@ -119,7 +120,7 @@ function cutText(text: string, maxBytes: number): string {
   }
   const removed = text.slice(start, end)
   const [mark = '', before = '0'] = CUT_BEFORE.exec(removed) ?? []
-  const missing = removed.length - mark.length + Number(before)
+  const missing = removed.length - mark.length + +before
   // Half of a surrogate pair becomes the replacement character.
   return JSON.stringify(`${text.slice(0, start)}… [cut: ${missing} characters]${text.slice(end)}`.toWellFormed())
 }

@@ -24,11 +24,11 @@ export function shortenedAtWord(text: string, units: number): string {
   return `${keptText}… [cut: ${text.length - keptText.length} characters]`
 }
 
-/** Keeps the end too, where a log has its error: a third. */
+/** Keeps the end too, where a log has its error: a third. What follows the cut goes after masking (writing.ts). */
 export function shortenedInside(text: string, units: number): string {
   if (text.length <= units) return text
-  const end = text.slice(text.length - Math.floor(units / 3)).replace(/^\S{1,256}/, '')
-  return shortenedAtWord(text.slice(0, text.length - end.length), units - Math.floor(units / 3)) + end
+  const tail = Math.floor(units / 3)
+  return shortenedAtWord(text.slice(0, -tail), units - tail) + text.slice(-tail)
 }
 
 /** Replaces half surrogate pairs and NUL by the replacement character. */

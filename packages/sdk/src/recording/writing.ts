@@ -15,16 +15,10 @@ const HALF_PAIR = '\\ud'
 const ESCAPE = /\\(?:u.{4}|.)/g
 
 /**
- * After a cut that was made before masking: longer than a private key, or any token that a header can hold. What stands before
- * the space may be masked.
+ * In JSON text, after a cut that was made before masking: longer than a private key, or any token that a header can hold. What
+ * stands before the space may be masked.
  */
-const REST = / \[cut: (\d{1,9}) characters\]([^]{1,16384})/g
-
-/** Masking does not know the rest of a credential, and if most of a text is masked, nothing else removes it. */
-const withoutRest = (_: string, value: unknown): unknown =>
-  typeof value === 'string'
-    ? value.replace(REST, (_mark, before, rest: string) => ` [cut: ${Number(before) + rest.length} characters]`)
-    : value
+const REST = / \[cut: (\d{1,9}) characters\]((?:[^"\\]|\\[^]){1,16384})/g
 
 export interface Writing {
   /** Resolves when numbers are checked too; before, everything like a number is masked. */
@@ -53,14 +47,18 @@ export function createWriting({ masking }: Pick<Settings, 'masking'>, diagnostic
       diagnostics.report('error', 'masking_failed', 'Masking failed: the payload was dropped.')
       return '{"masked":"[masked:error]"}'
     }
+    // Masking does not know the rest of a credential, and if most of a text is masked, nothing else removes it.
+    if (isCut)
+      text = text.replace(
+        REST,
+        (_, before, rest: string) => ` [cut: ${+before + rest.replace(ESCAPE, '.').length} characters]`,
+      )
     // A UTF-16 unit has at most three bytes, so most texts need no byte count.
     const bytes = isCut || text.length * 3 > maxBytes ? byteLength(text) : 0
     if (!isCut && bytes <= maxBytes) return text
     diagnostics.count('shortened')
     diagnostics.report('warning', 'payload_shortened', `A payload of ${bytes} bytes was shortened to ${maxBytes}.`)
-    if (!isCut) return shorten(JSON.parse(text) as JsonObject, bytes, maxBytes)
-    const payload = JSON.parse(text, withoutRest) as JsonObject
-    return shorten(payload, byteLength(JSON.stringify(payload)), maxBytes)
+    return shorten(JSON.parse(text) as JsonObject, bytes, maxBytes)
   }
 
   function text(plainText: string): string {
