@@ -40,6 +40,8 @@ export default defineConfig({
       // A browser looks for a new version of a service worker at the same address.
       output: {
         entryFileNames: ({ name }) => (name === 'service-worker' ? '[name].js' : 'assets/[name]-[hash].js'),
+        // The first script names all parts, and a hash cannot be compressed. Fewer characters are refused.
+        chunkFileNames: 'assets/[name]-[hash:7].js',
       },
     },
   },

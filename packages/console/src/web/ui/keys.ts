@@ -36,7 +36,7 @@ export function switchKeys(isOn: boolean): void {
 const SEQUENCE_MS = 1_000
 
 /** Keys that go on while they are held. Each other one acts once: a held `e` would resolve row after row. */
-const REPEATED = new Set(['j', 'k', '+', '-'])
+const REPEATED = /^[jk+-]$/
 
 export function useKeys(keys: Keys): void {
   const latest = useRef(keys)
@@ -63,7 +63,7 @@ export function useKeys(keys: Keys): void {
       if (name === undefined || name === null) return
       event.preventDefault()
       first = null
-      if (event.repeat && !REPEATED.has(name)) return
+      if (event.repeat && !REPEATED.test(name)) return
       const act = latest.current[name]
       if (typeof act === 'function') act()
       else act?.act()
