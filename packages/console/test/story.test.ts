@@ -59,7 +59,7 @@ describe('story of a coding agent', { skip: withoutChromium }, () => {
     await page.keyboard.press('j')
     await page.getByRole('complementary', { name: 'Step' }).waitFor()
     const boxes = await times.evaluateAll((each) => each.map((time) => time.getBoundingClientRect()))
-    assert.equal(boxes.length, 4)
+    assert.equal(boxes.length, 3, 'those that have room')
     for (const [at, { left }] of boxes.entries()) assert.ok(left >= (boxes[at - 1]?.right ?? 0), `time ${at}`)
     await close()
   })
