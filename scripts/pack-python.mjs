@@ -24,14 +24,20 @@ const BUILD = `import sys
 from setuptools import build_meta
 folder = sys.argv[1]
 build_meta.build_sdist(folder)
-# A wheel has no comments, as the package of TypeScript; the source distribution has them. Lines keep their numbers.
-import pathlib, tokenize
+# A wheel has no comments, as the package of TypeScript, and no docstrings of files and private functions; the source distribution has
+# them. Lines keep their numbers.
+import ast, pathlib, tokenize
+def is_private(node):
+    return isinstance(node, ast.Module) or isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and node.name.startswith('_')
 for file in pathlib.Path('src').rglob('*.py'):
     with tokenize.open(file) as opened: lines = opened.read().split('\\n')
     with open(file, 'rb') as opened:
         for token in tokenize.tokenize(opened.readline):
             if token.type == tokenize.COMMENT:
                 lines[token.start[0] - 1] = lines[token.start[0] - 1][:token.start[1]].rstrip()
+    for node in ast.walk(ast.parse('\\n'.join(lines))):
+        if file.name != '__init__.py' and is_private(node) and len(node.body) > 1 and ast.get_docstring(node) is not None:
+            lines[node.body[0].lineno - 1:node.body[0].end_lineno] = [''] * (node.body[0].end_lineno - node.body[0].lineno + 1)
     file.write_text('\\n'.join(lines), encoding='utf-8')
 build_meta.build_wheel(folder)`
 
