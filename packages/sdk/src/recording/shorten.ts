@@ -55,8 +55,8 @@ function write(payload: JsonObject, level: number, maxBytes: number) {
   let cutLists = 0
   let text = ''
 
-  function put(part: string, bytes = part.length): void {
-    text += part
+  function put(added: string, bytes = added.length): void {
+    text += added
     room -= bytes
   }
 
@@ -64,11 +64,11 @@ function write(payload: JsonObject, level: number, maxBytes: number) {
   function value(source: Json, before: string): boolean {
     const isOpen = typeof source === 'object' && source !== null
     const isCut = typeof source === 'string' && source.length * 6 > level && sizeOf(source) > level
-    const part = before + (isOpen ? '' : isCut ? cutText(source, level) : JSON.stringify(source))
-    const bytes = byteLength(part)
+    const itemText = before + (isOpen ? '' : isCut ? cutText(source, level) : JSON.stringify(source))
+    const bytes = byteLength(itemText)
     if (room < bytes + (isOpen ? LIST_MARK_BYTES : 0)) return false
     if (isCut) cutTexts++
-    put(part, bytes)
+    put(itemText, bytes)
     if (isOpen) container(source)
     return true
   }

@@ -11,7 +11,7 @@
 import { isObject } from '@tacho/contract/record/payload-reader.ts'
 import { inputHash } from '@tacho/policy/input/input-hash.ts'
 import type { Ignored } from './compare.ts'
-import { hasMask, type AskedCall } from './recorded-calls.ts'
+import { hasMask } from './recorded-calls.ts'
 import type { TapeStep, ToolStep } from './tape.ts'
 
 /** Shorter rows are asked for call by call. */
@@ -19,6 +19,8 @@ const ROW_MIN = 32
 /** Clients read an answer of 1 MiB, and the call that asked has one too. */
 const AHEAD_CHARS = 131_072
 const AHEAD_STEPS = 500
+
+type ToolCall = Pick<ToolStep, 'tool' | 'input'>
 
 export class AnswersAhead {
   /** The host counts what people approved, so these are asked for. */
@@ -50,7 +52,7 @@ export class AnswersAhead {
   }
 
   /** A client asks. @param lastUsed the last step whose answer it used. @returns the steps that it used since it asked before. */
-  askedAgain(client: string, lastUsed: number, asked: AskedCall): ToolStep[] {
+  askedAgain(client: string, lastUsed: number, asked: ToolCall): ToolStep[] {
     this.#know(asked)
     if (!this.isOut) return []
     if (client !== this.#client) this.#isShared = true
@@ -115,14 +117,14 @@ export class AnswersAhead {
     return used
   }
 
-  #know(call: AskedCall): void {
+  #know(call: ToolCall): void {
     const hash = isObject(call.input) ? hashOf(call) : undefined
     if (hash !== undefined) this.#known.set(hash, (this.#known.get(hash) ?? 0) + 1)
   }
 }
 
 /** Undefined for an input that no client sends, such as one with half a character: a tape may be a stranger's. */
-function hashOf({ tool, input }: AskedCall): string | undefined {
+function hashOf({ tool, input }: ToolCall): string | undefined {
   try {
     return inputHash(tool, input)
   } catch {
