@@ -63,9 +63,9 @@ def test_a_wait_whose_connection_is_cut_is_followed_soon_by_a_request_and_the_ne
     service.script("/runtime-config", offering.first, cut, offering.first, offering.held)
     client = make()
     assert client.tacho.configuration.ready(120)
-    service.until(lambda: len(offering.asked) == 2)
+    service.until(lambda: len(offering.asked) >= 2)
     started_at = time.monotonic()
-    service.until(lambda: len(offering.asked) == 4)
+    service.until(lambda: len(offering.asked) >= 4)
     assert time.monotonic() - started_at < 20
     assert client.codes == []
     offering.released.release()
@@ -83,7 +83,7 @@ def test_a_service_that_answers_early_is_not_asked_without_end(make: Make, servi
     service.script("/runtime-config", offering.first, lambda _: (304, None, {"etag": 'W/"r1"', "x-tacho-wait": "25"}))
     client = make()
     assert client.tacho.configuration.ready(120)
-    service.until(lambda: len(offering.asked) == 2)
+    service.until(lambda: len(offering.asked) >= 2)
     time.sleep(1.5)
     assert len(offering.asked) <= 4
     assert client.codes == []
