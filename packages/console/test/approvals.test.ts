@@ -287,7 +287,7 @@ describe('approvals', { skip: withoutChromium }, () => {
     await pane(page).getByText('“r\u0435fund”: Latin letters mixed with Cyrillic \u0435 U+0435').waitFor()
     // A text that looks like a number keeps its quotation marks.
     const values = (await shown('Input')).join('\n')
-    for (const value of ['✓ 500', '✓ "500"', '✓ a\\u2066b', '✓ one\\ntwo']) assert.ok(values.includes(value), values)
+    for (const value of ['✓ 500', '✓ "500"', 'a\\u2066b', 'one\\ntwo']) assert.ok(values.includes(value), values)
     await pane(page).getByText('Details', { exact: true }).click()
     const input = (await pane(page).locator('details').innerText()).split('\n')
     for (const line of ['"amount": 500,', '"code": "500",', '"to": "a\\u2066b",', '"note": "one\\n'])
