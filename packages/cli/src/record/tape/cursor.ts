@@ -139,7 +139,7 @@ export class Cursor {
     return this.departure ? [] : this.#ahead.next(this.#row(), client, recordedAnswer)
   }
 
-  /** @param began the hashes of the inputs of all calls that began: those that nobody asked for used an answer in advance. */
+  /** @param began hashes of the inputs of all calls that began. A call among them that did not ask the host used an answer in advance. */
   usedAhead(began: Iterable<string>): void {
     for (const used of this.#ahead.usedInAll(began)) this.#use(used)
     const twice = this.#ahead.usedTwice

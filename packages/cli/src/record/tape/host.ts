@@ -21,7 +21,7 @@ import {
 import type { LocalPolicy } from '../../../../sdk/src/guard/rules.ts'
 import { Cursor, type CursorOptions, type Departure, type ToolAnswer } from './cursor.ts'
 import { decisionDeparture } from './outcome.ts'
-import { approvalsThatRanNothing, stopsOf } from './recorded-approvals.ts'
+import { approvalsThatRanNothing, stopsOf } from './recorded-calls.ts'
 import { recordedSteps, type Decided } from './recorded-steps.ts'
 import type { ApprovalStep, Tape, TapeStep } from './tape.ts'
 import { errorReply, jsonReply, wireQuestion, type WireReply } from './wire-answer.ts'
