@@ -51,6 +51,7 @@ export function WhatIsWrong({ range }: { range: Range }) {
   const isWorse = failsMore(now, before) === true
   const ended = endedRuns(now)
   const cause = failed.data && mostCause(failed.data.items)
+  const causeText = cause && { title: cause.whole, className: 'link underline', children: <bdi>{cause.text}</bdi> }
   const runs = { to: '/w/$workspace/$environment/runs', params } as const
   const ofTime = { ...data.runs, status: 'FAILED' } as const
   const failures = now.failed > 0 && (
@@ -67,20 +68,10 @@ export function WhatIsWrong({ range }: { range: Range }) {
             <Link
               to="/w/$workspace/$environment/runs/$runId"
               params={{ ...params, runId: cause.runId }}
-              title={cause.whole}
-              className="link underline"
-            >
-              <bdi>{cause.text}</bdi>
-            </Link>
+              {...causeText}
+            />
           ) : (
-            <Link
-              {...runs}
-              search={cause.tool === null ? ofTime : { ...ofTime, tool: cause.tool }}
-              title={cause.whole}
-              className="link underline"
-            >
-              <bdi>{cause.text}</bdi>
-            </Link>
+            <Link {...runs} search={cause.tool === null ? ofTime : { ...ofTime, tool: cause.tool }} {...causeText} />
           )}
           , {counted(cause.runs, 'run')}
           {failed.data.nextCursor !== null && ` of the newest ${number(failed.data.items.length)}`}.
