@@ -66,7 +66,7 @@ export async function openPostgresLanes(url: string, plot: Plot): Promise<Record
   return { insert: lanes.map((lane) => lane('insert')), copy: lanes.map((lane) => lane('copy')) }
 }
 
-/** A JSON parameter takes payloads as texts. Making them counts no more than the other values of a row. */
+/** A JSON parameter needs payloads as texts. They are made outside of the measured time, like the other values of a row. */
 const withText = ({ event, ...placed }: PlacedEvent): PlacedEvent => {
   return { ...placed, event: { ...event, payload: payloadText(event.payload) } }
 }

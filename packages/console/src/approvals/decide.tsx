@@ -248,7 +248,7 @@ function DecisionForm({
   )
 }
 
-/** The second click of a double one would confirm what nobody has read yet, or decide the next request. */
+/** False for the second click of a double click: it would confirm a warning before it is read, or decide the next request. */
 const isFirstClick = ({ detail }: MouseEvent): boolean => detail < 2
 
 /** What it approves: not what is shown, if that does not match what would run. */

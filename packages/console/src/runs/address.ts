@@ -83,7 +83,7 @@ export function readCompareAddress(search: Record<string, unknown>): CompareAddr
 /** What the address of the queue of runs to judge holds: which runs, what is judged, and which share. */
 
 export interface JudgeAddress extends Omit<RunListAddress, 'columns' | 'unscored' | 'scoreOrder'> {
-  /** Show runs that nobody has judged; absent: those that the person who looks has not judged. */
+  /** `anyone`: runs without any judgement. Absent: runs that the signed-in person has not judged. */
   by?: 'anyone'
   /** Name of the score that is given. */
   name?: string

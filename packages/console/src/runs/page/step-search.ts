@@ -7,7 +7,7 @@ import type { Step } from '../queries.ts'
 
 const TYPING_MS = 300
 const PAGE_HITS = 100
-/** At most this many are shown: nobody reads more. */
+/** Longer lists of hits are cut here. */
 const HITS_MAX = 1_000
 
 interface Hits {

@@ -63,7 +63,7 @@ export const STATES = {
   NEARLY: ['amber', '…', 'Pending'],
   FIRING: [...ALARM, 'Firing'],
   NOT_CHECKED: [...OVER, 'Not checked yet'],
-  // States of what is sent, erased and configured.
+  // States of deliveries, erasures and settings.
   DELIVERED: [...GOOD, 'Delivered'],
   SEARCHING: [...BUSY, 'Searching'],
   REMOVING: [...BUSY, 'Effective'],
