@@ -75,7 +75,7 @@ describe('policies and prompts', { skip: withoutChromium }, () => {
     await page.getByRole('dialog').getByRole('button', { name: 'Deploy' }).click()
     await here.getByText('version 1').waitFor()
     await page.getByText('First limit').waitFor()
-    await life.getByText('In force in development since').waitFor()
+    await life.getByText('In force in development, deployed').waitFor()
     // It is kept while other pages are looked at.
     await page.goto(`${tacho.home}/policies`)
     await page.goto(`${tacho.home}/policies/refund-limit?show=deployments`)
@@ -220,7 +220,7 @@ describe('policies and prompts', { skip: withoutChromium }, () => {
     await at('development').getByRole('button', { name: 'Promote…' }).click()
     await page
       .getByRole('dialog')
-      .getByText(/^In force in development since/)
+      .getByText(/^In force in development, deployed/)
       .waitFor()
     await page.getByRole('dialog').getByRole('button', { name: 'Promote' }).click()
     await at('staging').getByText('version 2').waitFor()

@@ -37,7 +37,8 @@ const parsed = withJson<GrantRow>('policies')
 const RUN_ENDED = `(SELECT CASE WHEN r.rule_closed_at IS NULL THEN r.ended_at END FROM runs r
   WHERE r.environment_id = approval_grants.environment_id
     AND r.run_id >= approval_grants.run_id AND r.run_id <= approval_grants.run_id ORDER BY r.run_id LIMIT 1)`
-const IN_USE = `ended_at IS NULL AND uses < most_uses AND expires_at > :now AND ${RUN_ENDED} IS NULL`
+const MAY_APPROVE = 'uses < most_uses AND expires_at > :now'
+const IN_USE = `ended_at IS NULL AND ${MAY_APPROVE} AND ${RUN_ENDED} IS NULL`
 const COLUMNS = `${OWN_COLUMNS}, ${RUN_ENDED} AS "runEndedAt"`
 /** Beyond these, the oldest are deleted: approvals keep the ids of the grants that made them. */
 const KEPT = 1_000
@@ -50,13 +51,16 @@ async function listGrants(sql: Sql, environmentId: string, { limit, after }: Pag
 
 const COUNTED = 10_000
 
-/** What holds in the whole installation, of the first rows that may: for its metrics. */
+/**
+ * What holds in the whole installation, of the first rows that may: for its metrics. A grant whose run has ended counts
+ * until it expires: the runs lie by environment, and this reads all of them.
+ */
 async function countInForce(sql: Sql, now: number): Promise<InForce> {
   const firstRows = (table: string, open: string) =>
-    `(SELECT * FROM ${table} WHERE ${open} LIMIT ${COUNTED}) AS ${table}`
+    `(SELECT * FROM ${table} WHERE ${open} LIMIT ${COUNTED}) AS counted`
   const stops = `SELECT COUNT(*) AS count FROM ${firstRows('stops', 'resumed_at IS NULL')}`
   const grants = `SELECT COUNT(*) AS grants, CAST(COALESCE(SUM(uses), 0) AS BIGINT) AS "grantUses"
-    FROM ${firstRows('approval_grants', 'ended_at IS NULL')} WHERE ${IN_USE}`
+    FROM ${firstRows('approval_grants', 'ended_at IS NULL')} WHERE ${MAY_APPROVE}`
   const counted = await sql.get<Omit<InForce, 'stops'>>(grants, { now })
   return { stops: await countOf(sql, stops, {}), grants: 0, grantUses: 0, ...counted }
 }
