@@ -1,10 +1,15 @@
 /**
  * Which policies may have asked for a call. The SDKs of this version name all of them in a request, and so does the
  * client's recorded decision. Older SDKs name one: then each policy in force may have asked too, unless the names in
- * its condition show that it means other tools.
+ * its condition show that it means other tools. And what such a policy has blocked.
  */
 import type { RuntimePolicy } from '@tacho/contract/policies/runtime-config.ts'
 import { compileCondition, fieldsOf } from '@tacho/policy/compile.ts'
+import type { AskingPolicies } from '@tacho/contract/approvals/asking-policies.ts'
+import { LIMITS } from '@tacho/contract/engine/limits.ts'
+import { isObject } from '@tacho/contract/record/payload-reader.ts'
+import type { CallPlace } from '../../storage/policies/policies.ts'
+import type { Storage } from '../../storage/storage.ts'
 
 /** Null: any tool, as far as the names in a condition say. */
 export function toolsOf(condition: string): readonly string[] | null {
@@ -45,4 +50,48 @@ function namedTools(body: Buffer): NamedTools[] {
     const tools = action === 'REQUIRE_APPROVAL' ? toolsOf(condition) : null
     return tools === null ? [] : [{ version: `${policyId} ${version}`, tools: new Set(tools) }]
   })
+}
+
+const CALLS_AT_ONCE = 500
+const PAGE_BYTES = 2_097_152
+
+/**
+ * Which recorded calls of this time a policy blocked, and which of them only because its condition could not be evaluated;
+ * `capped`: there are more than are looked at.
+ */
+export async function countBlocked(
+  storage: Pick<Storage, 'listToolCalls'>,
+  environmentId: string,
+  policyId: string,
+  { from, to }: { from: number; to: number },
+): Promise<NonNullable<AskingPolicies['blocks']>> {
+  const blocks = { calls: 0, unevaluated: 0, capped: false }
+  let looked = 0
+  let after: CallPlace | null = null
+  for (;;) {
+    const limit = Math.min(CALLS_AT_ONCE, LIMITS.heldCallsCounted - looked)
+    if (limit <= 0) return { ...blocks, capped: true }
+    const page = { kind: 'held' as const, from, to, limit, pageBytes: PAGE_BYTES, after }
+    const rows = await storage.listToolCalls(environmentId, page)
+    for (const { payload } of rows) {
+      const blocked = blockedBy(payload, policyId)
+      if (blocked !== null) blocks.calls++
+      if (blocked === 'unevaluated') blocks.unevaluated++
+    }
+    looked += rows.length
+    const last = rows.at(-1)
+    if (last === undefined) return blocks
+    after = last
+  }
+}
+
+/** The deciding policy stands first. Clients list the conditions that they could not evaluate. */
+function blockedBy(payload: string, policyId: string): 'matched' | 'unevaluated' | null {
+  if (!payload.includes(JSON.stringify(policyId))) return null
+  const decision: unknown = JSON.parse(payload)
+  if (!isObject(decision) || decision['action'] !== 'BLOCK') return null
+  const { policyIds, failures } = decision
+  if (!Array.isArray(policyIds) || policyIds[0] !== policyId) return null
+  const failed = Array.isArray(failures) && failures.some((one) => isObject(one) && one['policyId'] === policyId)
+  return failed ? 'unevaluated' : 'matched'
 }

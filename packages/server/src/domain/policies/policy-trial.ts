@@ -8,10 +8,8 @@ import { number } from '@tacho/contract/engine/format.ts'
 import type { ToolLabels } from '@tacho/policy/history/tool-labels.ts'
 import type { CallKind, PastRow, SimulationRow, ToolCallRow } from '../../storage/policies/policies.ts'
 import { fieldCensus, spelled, inputValuesAt, type Path } from './field-census.ts'
-import { labelCoverage } from './label-coverage.ts'
+import { labelCoverage, flowTrial, type FlowTrial, isInputWhole, RecordedPast } from './recorded-past.ts'
 import { factsOf, recordedCall, type RecordedCall, runUsages } from './recorded-call.ts'
-import { flowTrial, type FlowTrial } from './recorded-flow.ts'
-import { isInputWhole, RecordedPast } from './recorded-past.ts'
 import { isoTime } from '../../storage/engine/times.ts'
 
 export type TrialPolicy = Pick<SimulationRow, 'severity' | 'action' | 'onError' | 'toolLabels' | 'flow'>

@@ -4,9 +4,12 @@
  */
 import { RecordedHistory } from '@tacho/policy/history/recorded-history.ts'
 import { HISTORY_LABELS } from '@tacho/policy/history/run-history.ts'
-import { namesTool, type ToolLabels } from '@tacho/policy/history/tool-labels.ts'
+import { namesTool, type ToolLabels, labelsOfCall } from '@tacho/policy/history/tool-labels.ts'
 import type { History } from '@tacho/policy/evaluation/value.ts'
 import type { PastRow } from '../../storage/policies/policies.ts'
+import type { FlowQuestion, SimulationResult } from '@tacho/contract/policies/simulation.ts'
+import type { RecordedCall } from './recorded-call.ts'
+import { toolNameOf } from '@tacho/policy/language/tool-name.ts'
 
 /** Marks that the SDKs write in place of content. */
 const LEFT_OUT = /"tachoShortened"|\[masked\b|\[cut: |\[left out|\[unreadable|\[circular/
@@ -99,4 +102,116 @@ function lacksContent(eventType: string, payload: Payload): boolean {
 
 function textOf(value: unknown): string {
   return typeof value === 'string' ? value : ''
+}
+
+/** No label that a rule can give: those have no space. */
+const FLOW_LABEL = 'from the tool'
+const LEAVES_MAX = 2_000
+/** Shorter texts and numbers occur by chance. */
+const VALUE_CHARS_MIN = 5
+/** A longer text can have a value or a passage of an output inside. */
+const WHOLE_WORDS_MAX = 8
+const PASSAGE_WORDS = 6
+/** Addresses, numbers, names of files, and long words: others are in many texts. */
+const SPECIFIC = /[\d@]|\w[./:_-]\w|\w{10}/u
+const LOOKUPS_MAX = 4_000
+
+export type FlowTrial = ReturnType<typeof flowTrial>
+
+/**
+ * Whether a value went from one tool to another: "in 30 days, no value from read_mail reached send_*". The values of an input
+ * are looked up in the index of earlier outputs, as `origin` does it. A value that the user said too is the user's.
+ */
+export function flowTrial({ fromTool, fromLabel, toTool, toLabel }: FlowQuestion, rules: readonly ToolLabels[]) {
+  const label = fromLabel ?? FLOW_LABEL
+  return {
+    /** With the source of the question as a label. */
+    rules: fromTool === undefined ? rules : [...rules, { tool: fromTool, output: [FLOW_LABEL] }],
+    /** Whether the call is one that the value may reach. */
+    isAsked(call: RecordedCall, now: number): boolean {
+      const tool = {
+        name: call.toolName,
+        server: call.server,
+        input: call.input as Record<string, unknown> | undefined,
+      }
+      if (toTool !== undefined) return namesTool({ tool: toTool }, tool)
+      return labelsOfCall(rules, { tool, now }).does.includes(toLabel ?? '')
+    },
+    /** Null: a part of the input or of the past is not recorded, and the recorded part has no such value. */
+    reached(input: unknown, isInputWhole: boolean, past: WatchedPast): boolean | null {
+      let lookups = 0
+      for (const value of valuesIn(input)) {
+        if (++lookups > LOOKUPS_MAX) return null
+        const origin = past.history.origin(value)
+        if (origin.includes(label) && !origin.includes(HISTORY_LABELS.user)) return true
+      }
+      return isInputWhole && !past.isUnknown ? false : null
+    },
+  }
+}
+
+/** Whole short values; of longer texts, words like addresses and numbers, and passages. */
+function* valuesIn(input: unknown): Generator<string | number> {
+  const waiting: unknown[] = [input]
+  let leaves = 0
+  while (waiting.length > 0 && leaves < LEAVES_MAX) {
+    const value = waiting.pop()
+    if (typeof value === 'object' && value !== null) {
+      for (const inner of Object.values(value).slice(0, LEAVES_MAX)) waiting.push(inner)
+      continue
+    }
+    leaves += 1
+    if (typeof value === 'number' && String(value).length >= VALUE_CHARS_MIN) yield value
+    if (typeof value !== 'string' || value.trim().length < VALUE_CHARS_MIN) continue
+    const words = value.split(/\s+/u).filter((word) => word !== '')
+    if (words.length > 1 && words.length <= WHOLE_WORDS_MAX) yield value
+    yield* words.filter((word) => word.length >= VALUE_CHARS_MIN && SPECIFIC.test(word))
+    for (let at = 0; at + PASSAGE_WORDS <= words.length; at += PASSAGE_WORDS / 2) {
+      yield words.slice(at, at + PASSAGE_WORDS).join(' ')
+    }
+  }
+}
+
+const TOOLS_COUNTED = 1_000
+const TOOLS_LISTED = 20
+
+type Coverage = Omit<NonNullable<SimulationResult['past']>, 'unknown'>
+
+interface CalledTool {
+  name: string
+  server: string | null
+}
+
+/** Which of the tools that were called have labels: a tool without any is no source and no sink, whatever it does. */
+export function labelCoverage(rules: readonly ToolLabels[]) {
+  const tools = new Map<string, { isLabelled: boolean; calls: number }>()
+  let calls = 0
+  let labelledCalls = 0
+  return {
+    count(tool: CalledTool): void {
+      calls += 1
+      const { server, own } = toolNameOf(tool.name, tool.server ?? '')
+      const key = server === '' ? own : `${server} ${own}`
+      let counted = tools.get(key)
+      if (counted === undefined) {
+        counted = { isLabelled: rules.some((rule) => namesTool(rule, tool)), calls: 0 }
+        // Beyond this number of tools, only the calls are counted.
+        if (tools.size < TOOLS_COUNTED) tools.set(key, counted)
+      }
+      counted.calls += 1
+      if (counted.isLabelled) labelledCalls += 1
+    },
+    found(): Coverage {
+      const unlabelled = [...tools]
+        .filter(([, { isLabelled }]) => !isLabelled)
+        .sort(([, a], [, b]) => b.calls - a.calls)
+      return {
+        tools: tools.size,
+        labelledTools: tools.size - unlabelled.length,
+        calls,
+        labelledCalls,
+        unlabelled: unlabelled.slice(0, TOOLS_LISTED).map(([key]) => key),
+      }
+    },
+  }
 }

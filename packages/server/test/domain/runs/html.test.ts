@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import fc from 'fast-check'
 import { anyCharacter } from '../../../../contract/test/any-character.ts'
-import { html } from '../../../src/domain/runs/run-page-parts.ts'
+import { html } from '../../../src/domain/runs/run-page.ts'
 
 const NAMES: Record<string, string> = { amp: '&', lt: '<', gt: '>', quot: '"', '#39': "'" }
 
