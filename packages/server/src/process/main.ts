@@ -18,7 +18,7 @@ import { openStorage } from './open-storage.ts'
 import type { RunningServer, StartOptions } from './server.ts'
 import { collectWhenIdle } from '../threads/threads.ts'
 import { maxDescriptors, openDescriptors } from './watch-machine.ts'
-import { workerLink } from './worker-link.ts'
+import { workerLink } from './workers.ts'
 import { StorageError, StoreRefused } from '../storage/engine/store.ts'
 
 export async function startServer(config: Config, options: StartOptions = {}): Promise<RunningServer> {

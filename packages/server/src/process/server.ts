@@ -54,7 +54,7 @@ import { programVersion } from '../program/program.ts'
 import { storagePlace, throttledWarning } from './open-storage.ts'
 import type { Storage } from '../storage/storage.ts'
 import { watchMachine } from './watch-machine.ts'
-import type { WorkerLink } from './worker-link.ts'
+import type { WorkerLink } from './workers.ts'
 
 export interface RunningServer {
   url: string

@@ -27,8 +27,6 @@ interface NamedTools {
 
 type ReadConfiguration = (environmentId: string) => Promise<{ body: Buffer }>
 
-export type PoliciesOfOtherTools = ReturnType<typeof createPoliciesOfOtherTools>
-
 /** By the body of a configuration, which is compiled once for all requests. */
 const compiled = new WeakMap<Buffer, NamedTools[]>()
 

@@ -17,7 +17,7 @@ const LEFT_OUT = /"tachoShortened"|\[masked\b|\[cut: |\[left out|\[unreadable|\[
 type Payload = Readonly<Record<string, unknown>>
 
 /** The past before a call, and whether an evaluation read a part of it that is not recorded. */
-export interface WatchedPast {
+interface WatchedPast {
   readonly history: History
   isUnknown: boolean
 }

@@ -14,7 +14,7 @@ import { failureLine, failureOf, isErrorEvent, whyEnded } from '@tacho/contract/
 import { NANOS, usageOf } from '../record/usage.ts'
 
 /** The console's colours. The page has no other style, and no style attributes. */
-export const RUN_PAGE_STYLE = `
+const RUN_PAGE_STYLE = `
 :root { color-scheme: light dark; --page: light-dark(#fff, #0d0e11); --raised: light-dark(#f7f7f8, #16181d);
   --line: light-dark(#e4e5e9, #282a31); --ink: light-dark(#16181d, #eceef2); --soft: light-dark(#555a65, #a3a8b3);
   --accent: light-dark(#4450d6, #98a2ff); --red: light-dark(#b4232a, #ff8a8a); --red-wash: light-dark(#fdecec, #3a1a1d);
@@ -85,7 +85,7 @@ footer { margin-top: 2rem; font-size: .75rem }
 `
 
 /** A class, so that client data can never look like HTML. */
-export class Html {
+class Html {
   readonly text: string
 
   constructor(text: string) {

@@ -76,7 +76,7 @@ export async function performTask(task: Task): Promise<ValidationResult> {
     return conditionFaults(task.condition, task.ofLabels)
   }
   if ('metricsBody' in task) {
-    const { dataPointsIn } = await import('../../domain/record/otlp/data-points.ts')
+    const { dataPointsIn } = await import('../../domain/record/otlp/reply.ts')
     return dataPointsIn(task.metricsBody, task.encoding)
   }
   const { body, format, context } = task

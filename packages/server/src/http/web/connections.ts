@@ -1,11 +1,11 @@
-/** Node's socket timeout does not disconnect clients that read nothing: every write restarts it. */
+/** What a client can do with a connection but for its requests: read nothing, idle, send ahead, or send in tiny pieces. */
 import type { Server, IncomingMessage, ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
 import { Readable } from 'node:stream'
 import type { FastifyReply } from 'fastify'
 import { LIMITS } from '@tacho/contract/engine/limits.ts'
 
-/** Pieces show how far the client has read. */
+/** Node's socket timeout does not disconnect clients that read nothing: every write restarts it. Pieces show how far the client has read. */
 const PIECE_BYTES = 65_536
 const CHECKS = 10
 
@@ -78,4 +78,197 @@ export function boundIdleConnections(server: Server, most: number = LIMITS.idleC
       if (others === 0 && !socket.destroyed) pauseSocket(socket)
     })
   })
+}
+
+/**
+ * A client may send requests ahead (RFC 9112, 9.3.2). Each waits here until the answers before it have been sent: an
+ * answer made earlier would be held for a client that may never read.
+ */
+/** Requests of a connection that wait, and what the connection had sent when the first of them began to. */
+interface Waiting {
+  count: number
+  sentBefore: number
+}
+
+const connections = new WeakMap<Socket, Waiting>()
+/** Only while it is under way: kept longer, an idle connection would hold its last body. */
+const latest = new WeakMap<Socket, { request: IncomingMessage; response: ServerResponse }>()
+const ending = new WeakSet<Socket>()
+
+/** Runs before the listeners that the server has. */
+export function boundPipelines(server: Server, closed: () => void = () => undefined): void {
+  const listeners = server.listeners('request')
+  server.removeAllListeners('request')
+  const serve = (request: IncomingMessage, response: ServerResponse): void => {
+    for (const listener of listeners) listener.call(server, request, response)
+  }
+  server.on('request', (request: IncomingMessage, response: ServerResponse) => {
+    const { socket } = request
+    // The connection ends with the answer before this.
+    if (!socket.writable) return
+    boundPieces(request)
+    const one = { request, response }
+    latest.set(socket, one)
+    response.once('close', () => {
+      if (latest.get(socket) === one) latest.delete(socket)
+    })
+    if (response.socket !== null) return serve(request, response)
+    const waiting = connections.get(socket) ?? watch(socket)
+    if (waiting.count === 0) waiting.sentBefore = socket.bytesRead
+    waiting.count += 1
+    if (waiting.count === LIMITS.pipelinedRequests) {
+      skipRequests(socket)
+      socket.destroy()
+      return closed()
+    }
+    if (isFull(socket, waiting)) socket.pause()
+    // Its turn: Node gives it the connection.
+    response.once('socket', () => {
+      waiting.count -= 1
+      if (waiting.count === 0) socket.resume()
+      // Other connections get their turns in between.
+      setImmediate(() => {
+        if (socket.writable) serve(request, response)
+      })
+    })
+  })
+}
+
+/** Once, when it is the turn of an answer to what the parser refused: never before another answer, or inside of it. */
+export function answerLast(socket: Socket, answer: () => void): void {
+  if (ending.has(socket)) return
+  ending.add(socket)
+  const last = latest.get(socket)
+  if (last === undefined) answer()
+  else if (last.request.complete) last.response.once('close', answer)
+  // The body of the last request is what the parser refused.
+  else if (last.response.socket === null) last.response.once('socket', answer)
+  else if (last.response.headersSent) socket.destroy()
+  else answer()
+}
+
+function watch(socket: Socket): Waiting {
+  const waiting = { count: 0, sentBefore: 0 }
+  connections.set(socket, waiting)
+  // Node resumes a connection whenever its client has read an answer.
+  socket.on('resume', () => {
+    if (isFull(socket, waiting)) socket.pause()
+  })
+  return waiting
+}
+
+/** Bodies of waiting requests are in memory before anything counts them. */
+function isFull(socket: Socket, { count, sentBefore }: Waiting): boolean {
+  return count > 0 && socket.bytesRead - sentBefore > LIMITS.pipelinedBytes
+}
+
+/**
+ * Node's HTTP parser has no public way to skip what it has read, so this file sets its internal properties. If Node changes
+ * them, the server does more work, and answers the same.
+ */
+
+type Parser = Record<number, unknown> & { constructor: { kOnBody?: number }; onIncoming: () => number }
+
+/** The answer of llhttp's `on_headers_complete` if a request says that another protocol follows: parsing ends. */
+const UPGRADED = 2
+
+/**
+ * Node parses all of what it read, up to a thousand requests, and makes an error for each when the connection closes. This
+ * ends its parser at the next one.
+ */
+function skipRequests(socket: Socket): void {
+  const parser = parserOf(socket)
+  if (parser) parser.onIncoming = () => UPGRADED
+}
+
+/** Node makes a Buffer for each chunk of what it read: ten thousand for 64 KiB. It makes none of the rest of this read. */
+function skipBody(socket: Socket): void {
+  const parser = parserOf(socket)
+  const onBody = parser?.constructor.kOnBody
+  if (!parser || onBody === undefined || parser[onBody] === null) return
+  const take = parser[onBody]
+  parser[onBody] = null
+  // Node gives this parser to another connection only after this one has closed, which is later.
+  setImmediate(() => {
+    parser[onBody] = take
+  })
+}
+
+function parserOf(socket: Socket & { parser?: Parser | null }): Parser | null {
+  return socket.parser ?? null
+}
+
+/**
+ * Bounds the pieces in which the body of a request comes. Each costs as much as many bytes, and one read of a connection
+ * can bring ten thousand, before anything reads the body.
+ */
+
+/** Pieces that a body may have, and one more for each of these bytes. Buffered writers are far below. */
+const PIECES = 4_096
+const BYTES_PER_PIECE = 16
+
+/** Their bodies are incomplete. Their connection must not be used again. */
+const cut = new WeakSet<IncomingMessage>()
+
+/** Call it before anything reads the request. One that has too many pieces emits `cut`. */
+export function boundPieces(request: IncomingMessage): void {
+  const { 'transfer-encoding': encoding, 'content-length': length } = request.headers
+  if (encoding === undefined && length === undefined) return
+  let [bytes, pieces] = [0, 0]
+  const { push } = request
+  request.push = (chunk: Buffer | null, ...otherArguments) => {
+    if (cut.has(request)) {
+      skipBody(request.socket)
+      return true
+    }
+    if (chunk !== null) {
+      bytes += chunk.length
+      pieces += 1
+    }
+    if (pieces <= PIECES + bytes / BYTES_PER_PIECE) return push.call(request, chunk, ...otherArguments)
+    cutBody(request)
+    return request.emit('cut')
+  }
+}
+
+function cutBody(request: IncomingMessage): void {
+  cut.add(request)
+  skipBody(request.socket)
+}
+
+export const isCut = (request: IncomingMessage): boolean => cut.has(request)
+
+/** To parse the rest of a large body would be work for a refused client, so its connection is closed. */
+
+/** A client may send on until it notices the answer. Closing at once could lose the answer. */
+const LINGER_MS = 2_000
+const LINGER_BYTES = LIMITS.importBodyBytes
+
+/** Call it before the headers of the answer are written. */
+export function closeIfUnread(request: IncomingMessage, response: ServerResponse): void {
+  if (!isCut(request) && (request.complete || !isLong(request))) return
+  response.setHeader('connection', 'close')
+  cutBody(request)
+  lingerAtEnd(request.socket)
+}
+
+function isLong({ headers }: IncomingMessage): boolean {
+  return headers['transfer-encoding'] !== undefined || Number(headers['content-length'] ?? 0) > LIMITS.batchBytes
+}
+
+/** Node calls `destroySoon` after the last answer of a connection. */
+function lingerAtEnd(socket: Socket): void {
+  socket.destroySoon = () => {
+    if (socket.destroyed) return
+    socket.end()
+    // Takes the bytes from Node's parser.
+    socket.on('data', () => undefined).removeAllListeners('data')
+    let left = LINGER_BYTES
+    socket.on('data', ({ length }: Buffer) => {
+      left -= length
+      if (left < 0) socket.destroy()
+    })
+    socket.resume()
+    setTimeout(() => socket.destroy(), LINGER_MS).unref()
+  }
 }

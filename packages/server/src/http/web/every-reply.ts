@@ -1,7 +1,7 @@
 import type { FastifyInstance, FastifyRequest } from 'fastify'
 import type { Deps } from './deps.ts'
 import { refuse, replyError, REPLY_HEADERS } from './reply-error.ts'
-import { closeIfUnread } from './pipelines.ts'
+import { closeIfUnread } from './connections.ts'
 import { routeLabel } from './metrics.ts'
 
 export function everyReplyHooks(app: FastifyInstance, { draining }: Pick<Deps, 'draining'>): void {

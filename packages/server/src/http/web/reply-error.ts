@@ -13,7 +13,7 @@ import {
   type GrpcAnswers,
   type ParserError,
 } from '../record/exporters.ts'
-import { answerLast, closeIfUnread } from './pipelines.ts'
+import { answerLast, closeIfUnread } from './connections.ts'
 
 interface RefusalDetails {
   errors?: Problem['errors'] | undefined

@@ -22,7 +22,7 @@ const BUILDERS = { most: 8, ofWorkspace: 2, ofCredential: 2 }
 const WAITING = { most: 1_000, ofWorkspace: 250, ofCredential: 125 }
 /** A workspace may use one of this many equal parts. */
 const WORKSPACES = 4
-/** Smaller replies are bounded by the number of connections: each has one (pipelines.ts). */
+/** Smaller replies are bounded by the number of connections: each has one (connections.ts). */
 const UNCOUNTED_BYTES = 16_384
 
 export class ReplyMemory {

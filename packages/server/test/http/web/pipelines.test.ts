@@ -9,7 +9,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { setFlagsFromString } from 'node:v8'
 import { runInNewContext } from 'node:vm'
 import { LIMITS } from '@tacho/contract/engine/limits.ts'
-import { answerLast, boundPipelines } from '../../../src/http/web/pipelines.ts'
+import { answerLast, boundPipelines } from '../../../src/http/web/connections.ts'
 import { eventually } from '../../setup/eventually.ts'
 import { event, startService } from '../../setup/service.ts'
 

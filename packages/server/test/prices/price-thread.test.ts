@@ -7,7 +7,7 @@ import fc from 'fast-check'
 import { usageOf } from '../../src/domain/record/usage.ts'
 import { estimateCalls, toNanos } from '../../src/domain/runs/estimate.ts'
 import { partsOf } from '../../src/storage/runs/usage.ts'
-import { packageRates } from '../../src/prices/package-rates.ts'
+import { packageRates } from '../../src/prices/price-thread.ts'
 
 const providers: Provider[] = (await waitForUpdate()) ?? []
 
