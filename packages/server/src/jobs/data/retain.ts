@@ -1,6 +1,6 @@
 /**
- * Removes what is older than an environment's settings, in slices so short that recording does not wait for them. The rows of
- * runs are deleted in storage/sql/data/expired-runs.ts and removal.ts, the others in expired-rows.ts.
+ * Removes what is older than an environment's settings, in slices so short that recording does not wait for them. Rows
+ * are deleted in storage/sql/data/expired-rows.ts, those of runs also in removal.ts.
  *
  *   queued --claimed--> runs -> payloads -> issues, approvals, audit entries --> ended --an hour later--> queued
  *

@@ -9,9 +9,8 @@ import type { SqlValue, Sql } from '../engine/sql.ts'
 import { claimKey, withdrawnKey } from '../engine/keys.ts'
 import { columnOf } from '../../data/exports.ts'
 import { inChunks } from '../engine/rows.ts'
-import { findApprovals } from './approval-rows.ts'
+import { findApprovals, nextRevision } from './approval-rows.ts'
 import { announceApprovals } from '../messages/announcements.ts'
-import { nextRevision } from './revision.ts'
 import { approversOnceKnown } from './two-people.ts'
 
 export interface NotedEvent {

@@ -30,10 +30,9 @@ import { announceApprovals } from '../messages/announcements.ts'
 import { insertAudit } from '../people/audit.ts'
 import { chunksOf, inChunks, insertRows, rowFor } from '../engine/rows.ts'
 import { erasedKey, FOR_EVER, isErased } from '../data/erased-keys.ts'
-import { agentKeyOf, COLUMNS, findApproval, findApprovals } from './approval-rows.ts'
+import { agentKeyOf, COLUMNS, findApproval, findApprovals, nextRevision } from './approval-rows.ts'
 import { requestKey, textKey } from '../engine/keys.ts'
 import { createGrant, findGrantsFor } from './grants.ts'
-import { nextRevision } from './revision.ts'
 import { approversNeeded, personOf, ruleOfTwo, type SecondRule } from './two-people.ts'
 
 export const approvalsActs = write({ createApproval, decideApprovals, expireApprovals, noteApprovalsSeen })

@@ -19,8 +19,7 @@ import { textKey } from '../engine/keys.ts'
 import { insertAudit } from '../people/audit.ts'
 import { announceApprovals } from '../messages/announcements.ts'
 import { findStopOver } from '../policies/stops.ts'
-import { COLUMNS as APPROVAL, findApproval } from './approval-rows.ts'
-import { nextRevision } from './revision.ts'
+import { COLUMNS as APPROVAL, findApproval, nextRevision } from './approval-rows.ts'
 import { approversNeeded, mayStillGrant, rulesOf } from './two-people.ts'
 
 export const grantsActs = {

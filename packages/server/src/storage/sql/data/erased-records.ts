@@ -1,7 +1,7 @@
 /** Removes the subject's approvals and issue records, with their counts and messages, and refuses their retries. */
 import { hash } from 'node:crypto'
 import type { IssueRecordRow } from '../../issues/issues.ts'
-import { noteRemoval } from '../approvals/revision.ts'
+import { noteRemoval } from '../approvals/approval-rows.ts'
 import { eraseDecisionsOf, eraseDetails } from '../people/audit.ts'
 import { allIn, chunksOf } from '../engine/rows.ts'
 import { namedAgents } from './erasable.ts'

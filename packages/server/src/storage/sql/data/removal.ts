@@ -20,8 +20,8 @@ import {
   slotOf,
   usedNames,
   writeCounts,
+  takeFormer,
 } from '../runs/usage-counts.ts'
-import { takeFormer } from '../runs/former-latencies.ts'
 import { knownNames } from '../runs/known-names.ts'
 import { deleteBlocks } from '../record/payloads.ts'
 import { runsByNumber } from '../engine/revision.ts'

@@ -11,8 +11,7 @@ import type {
 import { read, type Sql, eventEnvironment } from '../engine/sql.ts'
 import { PAYLOAD_BYTES } from '../record/payloads.ts'
 import { hourOf } from '../../engine/times.ts'
-import { cutoffOf, expiredOf, oldestRuns, type ExaminedRun } from './expired-runs.ts'
-import { oldRows } from './expired-rows.ts'
+import { cutoffOf, expiredOf, oldestRuns, oldRows, type ExaminedRun } from './expired-rows.ts'
 import { settingsOf } from './retention.ts'
 
 export const previewActs = read({ previewRetention })

@@ -7,22 +7,23 @@
  * Every change is one compare-and-set on the status, so that any number of reviewers decide a record once.
  */
 import { read, write, conditionsGiven, selectList, type Sql, eventEnvironment } from '../engine/sql.ts'
-import type {
-  IssueRecordFilter,
-  IssueRecordReceived,
-  IssueRecordRow,
-  IssueRecordWhole,
-  NewIssueRecord,
-  RefusedClaim,
-  RecordInReview,
-  DecidedIssues,
-  IssueDecision,
+import {
+  type IssueRecordFilter,
+  type IssueRecordReceived,
+  type IssueRecordRow,
+  type IssueRecordWhole,
+  type NewIssueRecord,
+  type RefusedClaim,
+  type RecordInReview,
+  type DecidedIssues,
+  type IssueDecision,
+  loopTool,
+  type NewLoop,
 } from '../../issues/issues.ts'
 import type { AuditEntry } from '../../people/operators.ts'
 import { findStopOver } from '../policies/stops.ts'
 import { claimFault } from '../../approvals/approvals.ts'
-import { findApproval } from '../approvals/approval-rows.ts'
-import { nextRevision } from '../approvals/revision.ts'
+import { findApproval, nextRevision } from '../approvals/approval-rows.ts'
 import { insertAudit } from '../people/audit.ts'
 import { firstRows, type PageById } from '../../engine/page.ts'
 import { chunksOf, insertRows, columnsOfRow, rowFor } from '../engine/rows.ts'
@@ -160,7 +161,7 @@ async function retryIssueRecord(sql: Sql, environmentId: string, id: string, now
 /**
  * Decides records: each joins the issue of its fingerprint, or opens it.
  *
- * Rows are locked in one order everywhere: failures of runs (named-lock.ts), records, fingerprints, issues, each by
+ * Rows are locked in one order everywhere: failures of runs (`holdFailures`), records, fingerprints, issues, each by
  * key. Merging and splitting lock fingerprints too, so a locked fingerprint stays in its issue. The first decision
  * about a fingerprint inserts it and others wait, so one set of facts has one issue.
  */
@@ -242,3 +243,43 @@ async function countGroups(sql: Sql, environmentId: string, groups: ReadonlyMap<
   await announceIssues(sql, environmentId, 'issue.regressed', decided.regressed, now)
   return decided
 }
+
+/**
+ * Loops that the service sees in the tool calls of a run (storage/issues/issues.ts), whichever client recorded it. Each is an issue
+ * record of the service, which a review decides like a report of a client, so both have one issue.
+ */
+export const loopsActs = write({ recordLoops })
+
+const LOOP_TYPE = 'LOOP_DETECTED'
+
+async function recordLoops(sql: Sql, environmentId: string, runId: string, loops: readonly NewLoop[], now: number) {
+  await holdFailures(sql, environmentId, [runId])
+  const reported = await reportedTools(sql, environmentId, runId)
+  for (const { id, toolName, clientId, sessionId, agentId, time } of loops) {
+    if (reported.has(toolName)) continue
+    // No event has such an id, because ids have no NUL.
+    const recordKey = serviceRecordKey(runId, `\0loop ${toolName}`)
+    const named = { runId, sessionId, agentId, clientId, time }
+    if (await isErased(sql, environmentId, erasedKey('record', recordKey), named)) continue
+    const detected = { runId, sessionId, agentId, detectionType: LOOP_TYPE, evidence: '{}' }
+    const payload = JSON.stringify({ toolName, reasonCode: 'same_input' })
+    const times = { detectedAt: time, seenAt: Math.min(time, now), receivedAt: now, statusAt: now }
+    const names = { id, recordKey, sdkInstanceId: clientId, clientRecordId: `loop ${toolName}` }
+    const kinds = { origin: 'SERVICE', recordKind: 'DETECTION', status: 'RECEIVED' }
+    const record = { environmentId, ...names, ...kinds, ...detected, payload, ...times }
+    if ((await insertRows(sql, 'issue_records', [record], UNLESS_KNOWN)) === 0) continue
+    await enqueueWork(sql, [{ kind: 'review_issue_record', environmentId, subjectId: id, dueAt: now }])
+  }
+}
+
+/** A loop counts once. */
+async function reportedTools(sql: Sql, environmentId: string, runId: string): Promise<ReadonlySet<unknown>> {
+  const ofRun = sql.dialect === 'sqlite' ? 'run_id = :runId' : 'md5(run_id) = md5(:runId)'
+  const text = `SELECT payload FROM issue_records WHERE environment_id = :env AND ${ofRun}
+    AND detection_type = '${LOOP_TYPE}' AND record_kind = 'DETECTION' AND origin = 'CLIENT' LIMIT ${REPORTS_READ}`
+  const rows = await sql.all<{ payload: string }>(text, { env: environmentId, runId })
+  const tools = rows.map(({ payload }) => (JSON.parse(payload) as { toolName?: unknown }).toolName)
+  return new Set(tools.map((tool) => (typeof tool === 'string' ? loopTool(tool) : tool)))
+}
+
+const REPORTS_READ = 1_000

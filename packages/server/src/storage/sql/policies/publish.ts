@@ -26,7 +26,7 @@ import { findConfiguration, isIntact, keepConfiguration, lockConfiguration } fro
 import { findEnvironment } from '../tenants/workspaces.ts'
 import { growRevision } from '../engine/revision.ts'
 import { putShare, readShares, removeShare, type RunningShare } from './shares.ts'
-import { idsOf, keyOf, readDeployed, targetsOf, type Deployed, type Refused, type Target } from './targets.ts'
+import { idsOf, keyOf, readDeployed, targetsOf, type Deployed, type Refused, type Target } from './deployments.ts'
 
 export const publishActs = write({ publish })
 

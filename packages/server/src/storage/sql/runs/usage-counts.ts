@@ -1,6 +1,6 @@
 /** Appends add with `times` 1; an erasure takes the same away with a negative one. */
 import { PROBLEM_KINDS, type ProblemKind } from '@tacho/contract/engine/words.ts'
-import { bucketOf, TOKEN_PARTS, type CallTokens, type UsageSums } from '../../runs/usage.ts'
+import { bucketOf, TOKEN_PARTS, type CallTokens, type UsageSums, formerBucketOf, SKETCH } from '../../runs/usage.ts'
 import type { RunStatus } from '@tacho/contract/runs/run.ts'
 import type { CountedUsage } from '../../data/erasures.ts'
 import type { NewEvent, PromptUse } from '../../record/events.ts'
@@ -18,6 +18,7 @@ import {
   USAGE_COLUMNS,
   USAGE_SUMS,
 } from './rollup.ts'
+import { allIn } from '../engine/rows.ts'
 
 export const PART_COLUMNS = {
   input: 'input_tokens',
@@ -73,7 +74,7 @@ export const VERSION_LATENCIES = rollup(
 /** Bucket of tool calls without a latency, and of decisions. */
 const NO_LATENCY = -1
 
-export interface TakenCalls {
+interface TakenCalls {
   of: 'latencies' | 'tools' | 'versionLatencies'
   key: readonly [hour: number, owner: string, name: string]
   latencyMs: number
@@ -193,3 +194,39 @@ const tokenSums = (tokens: CallTokens, times: number) =>
   TOKEN_PARTS.map((tokenPart) => Math.sign(times) * tokens[tokenPart])
 const problemSums = (problem: ProblemKind | null, times: number) =>
   PROBLEM_KINDS.map((kind) => (kind === problem ? times : 0))
+
+const FORMER_TABLES = {
+  latencies: { table: 'latency_hours', owner: 'agent_id', name: 'model_key' },
+  tools: { table: 'tool_hours', owner: 'agent_id', name: 'tool_key' },
+  versionLatencies: { table: 'version_latencies', owner: 'prompt_version_id', name: 'call' },
+} as const
+
+/**
+ * Calls that were counted before the sketch are in wider buckets, beside those of the sketch if their hour has both. An erasure takes
+ * calls from the former buckets as long as these have some, so no sum of a bucket is ever below zero. Call this before the
+ * counts are written, in a transaction that holds its environment.
+ */
+export async function takeFormer(sql: Sql, environmentId: string, counts: Counts, keys: NameKeys): Promise<void> {
+  const stored = { latencies: keys.models, tools: keys.tools, versionLatencies: null }
+  for (const taken of Map.groupBy(counts.taken, ({ of, key: [, owner] }) => `${of} ${owner}`).values()) {
+    const [{ of, key: first }] = taken as [TakenCalls, ...TakenCalls[]]
+    const { table, owner, name } = FORMER_TABLES[of]
+    const text = `SELECT hour, ${name} AS name, bucket, CAST(SUM(calls) AS BIGINT) AS calls FROM ${table}
+      WHERE environment_id = :env AND ${owner} = :owner AND hour IN (:hours) AND bucket >= 0 AND bucket < ${SKETCH}
+      GROUP BY hour, ${name}, bucket`
+    const hours = [...new Set(taken.map(({ key: [hour] }) => hour))]
+    const params = { env: environmentId, owner: first[1], hours }
+    const rows = await allIn<{ hour: number; name: string; bucket: number; calls: number }>(sql, text, params)
+    const left = new Map(rows.map((row) => [`${row.hour} ${row.bucket} ${row.name}`, row.calls]))
+    for (const { key, latencyMs, times } of left.size === 0 ? [] : taken) {
+      const [hour, , named] = key
+      const bucket = formerBucketOf(latencyMs)
+      const place = `${hour} ${bucket} ${stored[of]?.get(named) ?? named}`
+      const calls = Math.min(times, left.get(place) ?? 0)
+      if (calls <= 0) continue
+      left.set(place, (left.get(place) ?? 0) - calls)
+      addChange(counts[of], [...key, bucket], [-calls])
+      addChange(counts[of], [...key, bucketOf(latencyMs)], [calls])
+    }
+  }
+}
