@@ -1,8 +1,7 @@
 /** The server's SQL on a store, through the driver alone: without threads, transactions, a pool and HTTP. */
 import { postgresSql } from '@tacho/server/storage/postgres/sql.ts'
 import type { Sql } from '@tacho/server/storage/sql/engine/sql.ts'
-import { openDatabase } from '@tacho/server/storage/sqlite/database.ts'
-import { sqliteSql } from '@tacho/server/storage/sqlite/sql.ts'
+import { openDatabase, sqliteSql } from '@tacho/server/storage/sqlite/database.ts'
 import { connect } from './postgres.ts'
 
 /** Where a store is. */

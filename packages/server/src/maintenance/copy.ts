@@ -3,8 +3,7 @@ import { copyStore, type CopyReport, type CopyWatch } from '../storage/copy/copy
 import type { Source, Target } from '../storage/copy/side.ts'
 import { StoreRefused } from '../storage/engine/store.ts'
 import { parseAddress } from '../storage/postgres/address.ts'
-import { knownMigrations } from '../storage/postgres/migrate.ts'
-import { distributeStore, prepareStore } from '../storage/postgres/prepare.ts'
+import { knownMigrations, distributeStore, prepareStore } from '../storage/postgres/migrate.ts'
 import { newestVersion } from '../storage/sql/engine/migrations.ts'
 
 export { StoreRefused, type CopyReport }

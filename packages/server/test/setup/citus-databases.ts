@@ -1,7 +1,7 @@
 /** Databases for tests on a Citus cluster. A Citus cluster consists of one database on each machine, so each test needs its own. */
 import { randomBytes } from 'node:crypto'
 import pg from 'pg'
-import { distributeStore } from '../../src/storage/postgres/prepare.ts'
+import { distributeStore } from '../../src/storage/postgres/migrate.ts'
 import { administer, withDatabase } from './administer.ts'
 
 interface Node {

@@ -2,8 +2,7 @@
 import { hash, randomBytes } from 'node:crypto'
 import pg from 'pg'
 import { parseAddress } from '../../src/storage/postgres/address.ts'
-import { knownMigrations } from '../../src/storage/postgres/migrate.ts'
-import { prepareStore } from '../../src/storage/postgres/prepare.ts'
+import { knownMigrations, prepareStore } from '../../src/storage/postgres/migrate.ts'
 import { withDatabase } from './administer.ts'
 
 /** `TACT`. An advisory lock applies to the database of the administrator. */

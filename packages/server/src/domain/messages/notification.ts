@@ -18,8 +18,8 @@ import type {
   NoticeRow,
   NotificationSettingsRow,
   ToldBrowser,
+  AlertRow,
 } from '../../storage/messages/notifications.ts'
-import type { AlertRow } from '../../storage/messages/alerts.ts'
 import { alertNews } from './alert.ts'
 import { attempt } from '../web/text.ts'
 import { isoOf, pick } from '../web/shown.ts'

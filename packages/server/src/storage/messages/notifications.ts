@@ -2,8 +2,10 @@ import type { NotificationChoice, NotificationEvent, QuietHours } from '@tacho/c
 import type { Severity } from '@tacho/contract/policies/runtime-config.ts'
 import { NOTIFICATION_EVENTS } from '@tacho/contract/engine/words.ts'
 import type { AskedSlackLink } from '@tacho/contract/messages/slack-link.ts'
-import type { AlertRow } from './alerts.ts'
 import type { PersonRoles } from '../people/operators.ts'
+import type { Alert, AlertStatus } from '@tacho/contract/messages/alert.ts'
+import type { WebhookEvent, Delivery, DeliveryStatus, Webhook } from '@tacho/contract/messages/webhook.ts'
+import type { PatchOf, RowFor } from '../engine/page.ts'
 
 export interface BrowserRow {
   id: string
@@ -104,4 +106,119 @@ export interface NewSlackCode extends SlackUser {
 export interface LinkedPerson extends PersonRoles {
   id: string
   email: string
+}
+
+export type AlertRule = Pick<
+  Alert,
+  'name' | 'kind' | 'threshold' | 'agentId' | 'windowMinutes' | 'holdMinutes' | 'period'
+> &
+  /** Rules of an earlier build have none. */
+  Partial<Pick<Alert, 'leastRuns' | 'against'>>
+
+export interface AlertRef {
+  environmentId: string
+  id: string
+  at: number
+}
+
+export type AlertPatch = Partial<Omit<AlertRule, 'kind'>>
+
+export interface AlertNewsRow {
+  type: WebhookEvent
+  data: { agentId: string | null }
+}
+
+export interface AlertState {
+  status: AlertStatus
+  since: number
+  /** While firing: since when the condition no longer holds. */
+  overSince: number | null
+  value: number | null
+  /** For money: calls that the value leaves out. States of an earlier build have none. */
+  unpricedCalls?: number
+  /** Failures compared with last week, as a sentence. States of an earlier build have none. */
+  comparison?: string | null
+  /** For a budget: start of the last checked period, and the highest percentage reported in it. */
+  period: number
+  percentTold: number
+}
+
+export interface AlertRow {
+  id: string
+  environmentId: string
+  rule: AlertRule
+  state: AlertState
+  checkedAt: number | null
+  createdAt: number
+  /** Then its rule says nothing. */
+  damaged?: true
+}
+
+export interface AlertWindow {
+  /** `since`: start of the window. `from` and `to`: what error_rate, cost and budget count; `to` is exclusive. */
+  since: number
+  from: number
+  to: number
+  now: number
+}
+
+export interface AlertCheck {
+  environmentId: string
+  id: string
+  owner: string
+  at: number
+  state: AlertState
+  nextAt: number
+  news: AlertNewsRow | null
+}
+
+export interface WebhookRow extends Omit<RowFor<Webhook>, 'interactionsUrl'> {
+  /** `whsec_` and base64, as Standard Webhooks writes it. */
+  secret: string
+  previousSecret: string | null
+  previousUntil: number | null
+  /** The signing secret of the Slack app. With it, messages about approvals have buttons. */
+  signingSecret: string | null
+}
+
+type Fixed = 'id' | 'environmentId' | 'format' | 'createdAt' | 'droppedDeliveries' | 'damaged'
+export type WebhookPatch = PatchOf<WebhookRow, Exclude<keyof WebhookRow, Fixed>>
+
+export interface News {
+  type: WebhookEvent
+  at: number
+  data: object
+}
+
+export interface NewDelivery {
+  id: string
+  webhookId: string
+  environmentId: string
+  type: string
+  createdAt: number
+  data: string
+}
+
+export type DeliveryRow = RowFor<Delivery>
+
+export interface DeliveryOrder {
+  webhook: WebhookRow
+  delivery: DeliveryRow & { data: string }
+}
+
+export interface DeliveryHold {
+  environmentId: string
+  id: string
+  owner: string
+}
+
+export interface DeliveryAttempt extends DeliveryHold {
+  webhookId: string
+  at: number
+  status: DeliveryStatus
+  nextAttemptAt: number | null
+  responseStatus: number | null
+  error: string | null
+  /** Set if the receiver says that it no longer exists. */
+  disable: string | null
 }

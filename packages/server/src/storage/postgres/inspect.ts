@@ -3,7 +3,7 @@ import { mib, queueCheck, type PayloadSlices } from '../engine/store-checks.ts'
 import type { StoreCheck } from '../engine/store.ts'
 import type { Connections } from './connections.ts'
 import { CLOCKS } from './nodes.ts'
-import type { Blocker } from './probe.ts'
+import type { Blocker } from './reachability.ts'
 import { postgresSql } from './sql.ts'
 
 export interface Inspected {

@@ -1,11 +1,12 @@
+/** Brings a database to the schema, on a separate connection without timeouts, before the store is served. */
 import path from 'node:path'
 import { setTimeout as wait } from 'node:timers/promises'
-import { type Client, DatabaseError } from 'pg'
+import pg, { type Client, DatabaseError } from 'pg'
 import { ROOT } from '../../program/program.ts'
 import { checkApplied, readMigrations, type Applied, type Migration } from '../sql/engine/migrations.ts'
 import { StoreRefused } from '../engine/store.ts'
-import { distributeNew } from './citus.ts'
 import { inTransaction, SCHEMA } from './connections.ts'
+import { parseAddress, type Address } from './address.ts'
 
 /** `TACH`. An advisory lock applies to the whole database. */
 const LOCK = 0x54414348
@@ -121,4 +122,102 @@ function statementsOf(text: string): string[] {
 function refusal(error: unknown): StoreRefused | null {
   if (!(error instanceof DatabaseError) || error.code !== '42501') return null
   return new StoreRefused(`Tacho may not create its tables in this database: ${error.message}.`)
+}
+
+/** A Citus cluster distributes the tables whose environment_id is a uuid: all rows of a tenant are on one machine. */
+const DATA_TABLES = `SELECT c.relname AS name FROM pg_class c
+  JOIN pg_attribute a ON a.attrelid = c.oid AND a.attname = 'environment_id' AND a.atttypid = 'uuid'::regtype
+  WHERE c.relnamespace = '${SCHEMA}'::regnamespace AND c.relkind = 'r' ORDER BY c.relname`
+
+const FIRST = 'runs'
+
+export async function dataTables(client: Pick<Client, 'query'>): Promise<string[]> {
+  const { rows } = await client.query<{ name: string }>(DATA_TABLES)
+  return [FIRST, ...rows.map(({ name }) => name).filter((name) => name !== FIRST)]
+}
+
+export function distribution(table: string): string {
+  const beside = table === FIRST ? 'none' : `${SCHEMA}.${FIRST}`
+  return `SELECT create_distributed_table('${SCHEMA}.${table}', 'environment_id', colocate_with => '${beside}')`
+}
+
+async function distribute(client: Pick<Client, 'query'>): Promise<string[]> {
+  if (!(await isCitus(client))) {
+    throw new StoreRefused('The database has no Citus extension. Run CREATE EXTENSION citus.')
+  }
+  const distributed = await distributedTables(client)
+  const due = (await dataTables(client)).filter((table) => !distributed.includes(table))
+  for (const table of due) await client.query(distribution(table))
+  return due
+}
+
+async function distributeNew(client: Pick<Client, 'query'>): Promise<void> {
+  if ((await isCitus(client)) && (await distributedTables(client)).includes(FIRST)) await distribute(client)
+}
+
+async function isCitus(client: Pick<Client, 'query'>): Promise<boolean> {
+  return (await client.query("SELECT 1 FROM pg_extension WHERE extname = 'citus'")).rows.length > 0
+}
+
+async function distributedTables(client: Pick<Client, 'query'>): Promise<string[]> {
+  const { rows } = await client.query<{ name: string }>(
+    `SELECT c.relname AS name FROM pg_dist_partition p JOIN pg_class c ON c.oid = p.logicalrelid
+      WHERE c.relnamespace = '${SCHEMA}'::regnamespace`,
+  )
+  return rows.map(({ name }) => name)
+}
+
+const POLL_MS = 250
+const CONNECT_MS = 5_000
+
+export function prepareStore(address: Address, waitMs: number): Promise<string[]> {
+  return onConnection(address, waitMs, (client) => migrate(client))
+}
+
+export function distributeStore(url: string, waitMs = 10_000): Promise<string[]> {
+  return onConnection(parseAddress(url), waitMs, async (client) => {
+    await migrate(client)
+    return distribute(client)
+  })
+}
+
+async function onConnection<Result>(
+  address: Address,
+  waitMs: number,
+  work: (client: pg.Client) => Promise<Result>,
+): Promise<Result> {
+  const client = await connect(address, performance.now() + waitMs)
+  try {
+    return await work(client)
+  } finally {
+    await client.end()
+  }
+}
+
+async function connect({ config, shown }: Address, deadline: number): Promise<pg.Client> {
+  for (;;) {
+    const client = new pg.Client({ ...config, connectionTimeoutMillis: CONNECT_MS, keepAlive: true })
+    client.on('error', () => undefined)
+    try {
+      return await client.connect()
+    } catch (error) {
+      const isOver = performance.now() + POLL_MS >= deadline
+      if (isOver || !isPassing(error)) throw unusable(shown, error)
+      await wait(POLL_MS)
+    }
+  }
+}
+
+const NETWORK_CODES = /^(ECONNREFUSED|ECONNRESET|ENOTFOUND|EAI_AGAIN|ETIMEDOUT|EHOSTUNREACH|ENETUNREACH)$/
+
+/** Waiting may help: the database is starting, stopping, overloaded or not yet reachable. */
+function isPassing(error: unknown): boolean {
+  if (error instanceof DatabaseError) return /^(57|53)/.test(error.code ?? '')
+  const { code = '', message } = error as NodeJS.ErrnoException
+  return NETWORK_CODES.test(code) || /^(timeout|Connection terminated)/.test(message)
+}
+
+export function unusable(shown: string, error: unknown): StoreRefused {
+  const { message, code } = error as NodeJS.ErrnoException
+  return new StoreRefused(`The database ${shown} cannot be used: ${message || code}.`)
 }

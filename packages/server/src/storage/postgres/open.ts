@@ -16,11 +16,9 @@ import { createBatchQueue } from './batch-queue.ts'
 import { openConnections, type Timeouts } from './connections.ts'
 import { isRace } from './errors.ts'
 import { inspectDatabase } from './inspect.ts'
-import { knownMigrations } from './migrate.ts'
+import { knownMigrations, prepareStore } from './migrate.ts'
 import { joinNodes } from './nodes.ts'
-import { prepareStore } from './prepare.ts'
-import { checkIdentity, type Identity, createReachability, type OnReachable } from './reachability.ts'
-import { startProbe } from './probe.ts'
+import { checkIdentity, type Identity, createReachability, type OnReachable, startProbe } from './reachability.ts'
 import { postgresSql } from './sql.ts'
 
 export interface PostgresOptions {

@@ -1,5 +1,7 @@
 import Database from 'better-sqlite3'
 import { keepPrivate } from './files.ts'
+import { firstRows } from '../engine/page.ts'
+import { positional, type NamedParams, type Sql } from '../sql/engine/sql.ts'
 
 export type { Database, Statement } from 'better-sqlite3'
 
@@ -39,5 +41,47 @@ export function durability(db: Database.Database) {
   return {
     synchronous: db.pragma('synchronous', { simple: true }) as number,
     mode: db.pragma('journal_mode', { simple: true }) as string,
+  }
+}
+
+/** Promises are already resolved, because SQLite answers synchronously. */
+export function sqliteSql(db: Database.Database, onDamage: Sql['onDamage'] = () => undefined): Sql {
+  const prepared = statements(db)
+  const prepare = (text: string, params: NamedParams = {}) => {
+    const [statement, values] = positional(text, params)
+    return { statement: prepared(statement), values }
+  }
+  return {
+    dialect: 'sqlite',
+    onDamage,
+    async all<Row>(text: string, params?: NamedParams) {
+      const { statement, values } = prepare(text, params)
+      return statement.all(...values) as Row[]
+    },
+    async get<Row>(text: string, params?: NamedParams) {
+      const { statement, values } = prepare(text, params)
+      return (statement.get(...values) as Row | undefined) ?? null
+    },
+    async page<Row extends object>(text: string, params: NamedParams, limit: number) {
+      const { statement, values } = prepare(`${text} LIMIT :mostRows`, { ...params, mostRows: limit + 1 })
+      return firstRows(statement.iterate(...values) as Iterable<Row>, limit)
+    },
+    async run(text, params) {
+      const { statement, values } = prepare(text, params)
+      return statement.run(...values).changes
+    },
+  }
+}
+
+function statements(db: Database.Database) {
+  // Unbounded, because the program has a bounded number of texts.
+  const prepared = new Map<string, Database.Statement<unknown[]>>()
+  return (text: string) => {
+    let statement = prepared.get(text)
+    if (statement === undefined) {
+      statement = db.prepare(text)
+      prepared.set(text, statement)
+    }
+    return statement
   }
 }

@@ -2,15 +2,14 @@ import { parentPort, workerData } from 'node:worker_threads'
 import Database from 'better-sqlite3'
 import { collectWhenIdle } from '../../threads/threads.ts'
 import { runAct } from '../sql/acts.ts'
-import type { DamagedPayload, DamagedRow } from '../sql/engine/sql.ts'
-import type { BackupCounts } from '../engine/store.ts'
-import { checkFile, type FileSlice } from './check-file.ts'
-import { openDatabase } from './database.ts'
+import type { DamagedPayload, DamagedRow, Sql } from '../sql/engine/sql.ts'
+import type { BackupCounts, StoreCheck } from '../engine/store.ts'
+import { openDatabase, sqliteSql } from './database.ts'
 import { storageError } from './errors.ts'
 import { sentError, type Call, type Replies } from './thread.ts'
 import { countRows } from './backup.ts'
-import { sqliteSql } from './sql.ts'
 import { transaction } from './transaction.ts'
+import { checkSettings, checkPayloads, type PayloadsChecked, type Snapshot } from '../sql/engine/damage.ts'
 
 /** Less than the writer's: pages are seldom read again soon, and each reader has its own cache. */
 const CACHE_KIB = 8_192
@@ -54,5 +53,37 @@ function backUp(target: string): BackupCounts {
     return countRows(copy)
   } finally {
     copy.close()
+  }
+}
+
+/** A part of a large file: the payloads after those of `done`, for `budgetMs`. */
+export interface FileSlice {
+  done: PayloadsChecked
+  budgetMs: number
+}
+
+export interface FileChecked {
+  /** Null: not checked, because the file is large. */
+  structure: string | null
+  /** Null: they cannot be read. The same is true of the configuration. */
+  payloads: PayloadsChecked | null
+  configuration: StoreCheck | null
+}
+
+/** Not the quick check, which compares no index with its table. */
+async function checkFile(db: Database.Database, sql: Sql, slice: FileSlice | null): Promise<FileChecked> {
+  const structure = slice === null ? (db.prepare('PRAGMA integrity_check(1)').pluck().get() as string) : null
+  const snapshot: Snapshot = (work) => transaction(db, 'read', () => work(sql))
+  const configuration = await readable(checkSettings(snapshot))
+  return { structure, configuration, payloads: await readable(checkPayloads(snapshot, slice?.done, slice?.budgetMs)) }
+}
+
+/** Null: the rows cannot be read. */
+async function readable<Result>(check: Promise<Result>): Promise<Result | null> {
+  try {
+    return await check
+  } catch (error) {
+    if (storageError(error) === error) throw error
+    return null
   }
 }

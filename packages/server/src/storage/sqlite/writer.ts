@@ -6,11 +6,10 @@ import { batchAppender } from '../sql/record/append.ts'
 import { sqliteAppendEngine } from './append.ts'
 import { countChanges, counted } from './transaction.ts'
 import { checkpointer } from './checkpoint.ts'
-import { openDatabase, assertDurable, durability } from './database.ts'
+import { openDatabase, assertDurable, durability, sqliteSql } from './database.ts'
 import { storageError } from './errors.ts'
 import { sentError, type Call, type Replies, type Reply } from './thread.ts'
 import { unpackBatch, type PackedBatch } from '../record/packed-batch.ts'
-import { sqliteSql } from './sql.ts'
 
 /** About 2,500 events of 1 kB: larger commits gain nothing and keep others waiting. */
 const COMMIT_BYTES = 4 * 1_048_576

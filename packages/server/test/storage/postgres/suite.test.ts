@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { after, before, describe, test } from 'node:test'
 import pg from 'pg'
-import { dataTables } from '../../../src/storage/postgres/citus.ts'
+import { dataTables } from '../../../src/storage/postgres/migrate.ts'
 import { testDatabases, type TestDatabases } from '../../setup/postgres-server.ts'
 import { opensIn } from './open-store.ts'
 import { faultOf, insertsFromTable, isMigration, recordTransactions, tenantFaultOf, tenantsOf } from './rules.ts'

@@ -8,9 +8,8 @@ import { knownAgents, type KnownAgent } from '../../../src/storage/sql/runs/agen
 import { batchAppender } from '../../../src/storage/sql/record/append.ts'
 import type { NewEvent } from '../../../src/storage/record/events.ts'
 import { sqliteAppendEngine } from '../../../src/storage/sqlite/append.ts'
-import { openDatabase } from '../../../src/storage/sqlite/database.ts'
+import { openDatabase, sqliteSql } from '../../../src/storage/sqlite/database.ts'
 import { packBatch, unpackBatch } from '../../../src/storage/record/packed-batch.ts'
-import { sqliteSql } from '../../../src/storage/sqlite/sql.ts'
 import { batch, event, newId } from '../suite/sample.ts'
 import { openStore, temporaryDirectory } from './temporary.ts'
 

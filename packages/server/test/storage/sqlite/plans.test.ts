@@ -10,7 +10,7 @@ import { positional, type NamedParams, type Sql } from '../../../src/storage/sql
 import { batchAppender } from '../../../src/storage/sql/record/append.ts'
 import { sqliteAppendEngine } from '../../../src/storage/sqlite/append.ts'
 import { migrate } from '../../../src/storage/sqlite/migrate.ts'
-import { sqliteSql } from '../../../src/storage/sqlite/sql.ts'
+import { sqliteSql } from '../../../src/storage/sqlite/database.ts'
 import type { EventRowsPage, NewEvent } from '../../../src/storage/record/events.ts'
 import { KEEP_ALL } from '../../../src/storage/data/retention.ts'
 import { DAY_MS } from '../../../src/storage/engine/times.ts'

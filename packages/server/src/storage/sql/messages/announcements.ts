@@ -1,5 +1,12 @@
 /** Nothing here comes from a payload. */
-import type { AlertNewsRow } from '../../messages/alerts.ts'
+import {
+  type AlertNewsRow,
+  isNotificationEvent,
+  subjectBeginning,
+  subjectText,
+  type NoticesTold,
+  type NoticeSubject,
+} from '../../messages/notifications.ts'
 import { approvalData, type ApprovalRow } from '../../approvals/approvals.ts'
 import { isoTime } from '../../engine/times.ts'
 import type { IssueRow } from '../../issues/issues.ts'
@@ -7,13 +14,6 @@ import { findRequesterNames } from '../runs/agent-list.ts'
 import { keepRemovalsWaiting } from '../data/erased-keys.ts'
 import { type Sql, countOf, lookup, write } from '../engine/sql.ts'
 import { announce } from './deliveries.ts'
-import {
-  isNotificationEvent,
-  subjectBeginning,
-  subjectText,
-  type NoticesTold,
-  type NoticeSubject,
-} from '../../messages/notifications.ts'
 import type { WorkHold } from '../../engine/work.ts'
 import { chunksOf, prefixRange } from '../engine/rows.ts'
 import { enqueueWork, finishWork } from '../engine/work.ts'

@@ -22,7 +22,7 @@ import type {
   DeliveryRow,
   NewDelivery,
   News,
-} from '../../messages/webhooks.ts'
+} from '../../messages/notifications.ts'
 import type { NewWork, WorkHold } from '../../engine/work.ts'
 import { insertAudit } from '../people/audit.ts'
 import { keepRemovalsWaiting } from '../data/erased-keys.ts'
