@@ -9,7 +9,7 @@
  */
 import { spentWords } from '@tacho/contract/runs/run-text.ts'
 import { money } from '@tacho/contract/engine/format.ts'
-import type { AlertRow, AlertRule, AlertState } from '../../storage/messages/notifications.ts'
+import type { AlertRow, AlertRule, AlertState } from '../../storage/messages/messages.ts'
 
 export type AlertNews = 'alert.firing' | 'alert.resolved' | 'budget.reached'
 

@@ -19,7 +19,7 @@ import type {
   NotificationSettingsRow,
   ToldBrowser,
   AlertRow,
-} from '../../storage/messages/notifications.ts'
+} from '../../storage/messages/messages.ts'
 import { alertNews } from './alert.ts'
 import { attempt } from '../web/text.ts'
 import { isoOf, pick } from '../web/shown.ts'

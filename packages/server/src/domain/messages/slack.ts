@@ -5,7 +5,7 @@ import type { AskedSlackLink, SlackLink } from '@tacho/contract/messages/slack-l
 import { parsed } from '@tacho/contract/record/payload-reader.ts'
 import Type, { type Static } from 'typebox'
 import { approvalData, type ApprovalRow } from '../../storage/approvals/approvals.ts'
-import type { SlackLinkRow, SlackUser } from '../../storage/messages/notifications.ts'
+import type { SlackLinkRow, SlackUser } from '../../storage/messages/messages.ts'
 import { isoTime } from '../../storage/engine/times.ts'
 import { sameHash } from '../people/credential.ts'
 import { validatorOf } from '../web/schema-faults.ts'

@@ -5,7 +5,7 @@ import { INPUT_FORMATS, type WithdrawnReason } from '@tacho/contract/engine/word
 import type { InputCheck, RanBefore } from '@tacho/contract/approvals/operator-approval.ts'
 import type { SentencePart } from '@tacho/contract/approvals/call-sentence.ts'
 import type { Delivery, Webhook } from '@tacho/contract/messages/webhook.ts'
-import type { DeliveryOrder, DeliveryRow, WebhookRow } from '../../storage/messages/notifications.ts'
+import type { DeliveryOrder, DeliveryRow, WebhookRow } from '../../storage/messages/messages.ts'
 import { isoTime } from '../../storage/engine/times.ts'
 import type { Random } from '../../storage/engine/uuid.ts'
 import { pick, isoOf } from '../web/shown.ts'

@@ -1,7 +1,7 @@
 import type { NewDecision } from '@tacho/contract/approvals/approval-decision.ts'
 import type { OperatorApproval } from '@tacho/contract/approvals/operator-approval.ts'
 import type { ApprovalRow, Decided, DecisionRow } from '../../storage/approvals/approvals.ts'
-import type { SlackUser } from '../../storage/messages/notifications.ts'
+import type { SlackUser } from '../../storage/messages/messages.ts'
 import type { ApprovalFeed } from './approval-feed.ts'
 import type { Deps } from '../web/deps.ts'
 import { createPoliciesOfOtherTools } from '../../domain/approvals/asking-policies.ts'

@@ -18,7 +18,7 @@ import {
   toNotificationSettings,
   toNotifiedBrowser,
 } from '../../domain/messages/notification.ts'
-import type { BrowserRow } from '../../storage/messages/notifications.ts'
+import type { BrowserRow } from '../../storage/messages/messages.ts'
 import type { SessionRow } from '../../storage/people/operators.ts'
 import { uuidv7 } from '../../storage/engine/uuid.ts'
 import { refuseField } from '../web/field.ts'

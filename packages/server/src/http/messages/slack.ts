@@ -22,7 +22,7 @@ import {
 import { pick } from '../../domain/web/shown.ts'
 import { isUuid, uuidv7 } from '../../storage/engine/uuid.ts'
 import type { EnvironmentRow } from '../../storage/tenants/tenants.ts'
-import type { WebhookRow } from '../../storage/messages/notifications.ts'
+import type { WebhookRow } from '../../storage/messages/messages.ts'
 import type { ApprovalReader } from '../approvals/approval-reader.ts'
 import type { Deps } from '../web/deps.ts'
 import { holderOf, createRateLimit, limitRate } from '../tenants/rate-limit.ts'

@@ -6,7 +6,7 @@ import { newWebhookSecret, toDelivery, toWebhook } from '../../domain/messages/w
 import { mailAddressOf } from '../../domain/messages/mail.ts'
 import { addressFault } from '../../domain/messages/webhook-formats.ts'
 import type { AuditEntry } from '../../storage/people/operators.ts'
-import type { WebhookPatch, WebhookRow } from '../../storage/messages/notifications.ts'
+import type { WebhookPatch, WebhookRow } from '../../storage/messages/messages.ts'
 import { foundOr, refuse } from '../web/reply-error.ts'
 import { refuseField } from '../web/field.ts'
 import { INPUT_FORMATS, WEBHOOK_EVENTS } from '@tacho/contract/engine/words.ts'

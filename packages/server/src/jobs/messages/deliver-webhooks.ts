@@ -14,7 +14,7 @@ import {
 import type { WebhookNews } from '../../domain/messages/webhook-formats.ts'
 import type { ApprovalRow } from '../../storage/approvals/approvals.ts'
 import { isoTime } from '../../storage/engine/times.ts'
-import type { DeliveryAttempt, DeliveryHold, DeliveryOrder } from '../../storage/messages/notifications.ts'
+import type { DeliveryAttempt, DeliveryHold, DeliveryOrder } from '../../storage/messages/messages.ts'
 import type { WorkHold, WorkItem } from '../../storage/engine/work.ts'
 import type { RunPages } from './tell-gaps.ts'
 import type { MailSender } from './mail-sender.ts'

@@ -10,12 +10,7 @@ import type { PushedNotification } from '@tacho/contract/messages/notification.t
 import { Shares } from '../../domain/tenants/shares.ts'
 import { bySeverity, choose, toNotice, type Notice, type PushKeys } from '../../domain/messages/notification.ts'
 import { nextAttemptAt } from '../../domain/messages/webhook.ts'
-import {
-  subjectBeginning,
-  subjectOf,
-  type NoticesTold,
-  type ToldBrowser,
-} from '../../storage/messages/notifications.ts'
+import { subjectBeginning, subjectOf, type NoticesTold, type ToldBrowser } from '../../storage/messages/messages.ts'
 import type { WorkHold, WorkItem } from '../../storage/engine/work.ts'
 import type { HandlerOptions, ItemHandler, Next } from '../engine/work.ts'
 import type { Sent, WebhookSender } from './webhook-sender.ts'

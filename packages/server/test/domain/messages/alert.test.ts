@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { firstState, nextAlert } from '../../../src/domain/messages/alert.ts'
-import type { AlertRule } from '../../../src/storage/messages/notifications.ts'
+import type { AlertRule } from '../../../src/storage/messages/messages.ts'
 
 const MINUTE = 60_000
 const RULE: AlertRule = {

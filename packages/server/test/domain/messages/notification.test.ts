@@ -16,7 +16,7 @@ import {
   type Notice,
 } from '../../../src/domain/messages/notification.ts'
 import { firstState } from '../../../src/domain/messages/alert.ts'
-import type { AlertRow, NoticeRow } from '../../../src/storage/messages/notifications.ts'
+import type { AlertRow, NoticeRow } from '../../../src/storage/messages/messages.ts'
 import { decryptPush } from '../../setup/push-service.ts'
 
 const time = (text: string) => Date.parse(text)

@@ -11,7 +11,7 @@ import {
   webhookMessage,
 } from '../../../src/domain/messages/webhook.ts'
 import { addressFault } from '../../../src/domain/messages/webhook-formats.ts'
-import type { DeliveryOrder } from '../../../src/storage/messages/notifications.ts'
+import type { DeliveryOrder } from '../../../src/storage/messages/messages.ts'
 
 const NOW = 1_800_000_000_123
 const PLACE = { environment: 'production', url: 'https://tacho.example/w/1/2' }

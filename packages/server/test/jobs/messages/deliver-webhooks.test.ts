@@ -4,7 +4,7 @@ import { deliverWebhooks, type DeliverOptions } from '../../../src/jobs/messages
 import type { ItemHandler } from '../../../src/jobs/engine/work.ts'
 import { UNDECIDED } from '../../../src/storage/approvals/approvals.ts'
 import { request as newRequest } from '../../storage/suite/approvals/approval-sample.ts'
-import type { DeliveryOrder } from '../../../src/storage/messages/notifications.ts'
+import type { DeliveryOrder } from '../../../src/storage/messages/messages.ts'
 
 const pages: DeliverOptions['pages'] = { placeOf: () => Promise.resolve(null) }
 

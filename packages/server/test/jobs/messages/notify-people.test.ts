@@ -3,7 +3,7 @@ import { test } from 'node:test'
 import { setImmediate } from 'node:timers/promises'
 import { newPushKey, pushKeysOf } from '../../../src/domain/messages/notification.ts'
 import { notifyPeople, type NotifyOptions, createPushSender } from '../../../src/jobs/messages/notify-people.ts'
-import type { NoticesTold, ToldBrowser } from '../../../src/storage/messages/notifications.ts'
+import type { NoticesTold, ToldBrowser } from '../../../src/storage/messages/messages.ts'
 
 const NOTICE = {
   id: 'a',

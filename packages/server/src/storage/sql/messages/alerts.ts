@@ -9,7 +9,7 @@ import type {
   AlertRule,
   AlertState,
   AlertWindow,
-} from '../../messages/notifications.ts'
+} from '../../messages/messages.ts'
 import type { AuditEntry } from '../../people/operators.ts'
 import type { WorkHold } from '../../engine/work.ts'
 import { read, write, countOf, selectList, type Sql } from '../engine/sql.ts'

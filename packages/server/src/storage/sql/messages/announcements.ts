@@ -6,7 +6,7 @@ import {
   subjectText,
   type NoticesTold,
   type NoticeSubject,
-} from '../../messages/notifications.ts'
+} from '../../messages/messages.ts'
 import { approvalData, type ApprovalRow } from '../../approvals/approvals.ts'
 import { isoTime } from '../../engine/times.ts'
 import type { IssueRow } from '../../issues/issues.ts'

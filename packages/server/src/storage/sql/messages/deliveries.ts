@@ -22,7 +22,7 @@ import type {
   DeliveryRow,
   NewDelivery,
   News,
-} from '../../messages/notifications.ts'
+} from '../../messages/messages.ts'
 import type { NewWork, WorkHold } from '../../engine/work.ts'
 import { insertAudit } from '../people/audit.ts'
 import { keepRemovalsWaiting } from '../data/erased-keys.ts'

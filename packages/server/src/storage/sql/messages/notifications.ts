@@ -17,7 +17,7 @@ import type {
   NotificationSettingsRow,
   ToldBrowser,
   NoticeRow,
-} from '../../messages/notifications.ts'
+} from '../../messages/messages.ts'
 import { read, write, countOf, selectList, type Sql, lookup } from '../engine/sql.ts'
 import { insertAudit } from '../people/audit.ts'
 import { insertRows, withJson, allIn } from '../engine/rows.ts'

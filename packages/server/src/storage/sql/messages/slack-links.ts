@@ -7,7 +7,7 @@
 import { LIMITS } from '@tacho/contract/engine/limits.ts'
 import type { AuditEntry } from '../../people/operators.ts'
 import type { PageById } from '../../engine/page.ts'
-import type { LinkedPerson, NewSlackCode, SlackLinkRow, SlackUser } from '../../messages/notifications.ts'
+import type { LinkedPerson, NewSlackCode, SlackLinkRow, SlackUser } from '../../messages/messages.ts'
 import { read, write, selectList, type Sql } from '../engine/sql.ts'
 import { insertAudit } from '../people/audit.ts'
 import { lockEnvironment } from '../tenants/workspaces.ts'

@@ -1,7 +1,7 @@
 import { read, write, countOf, selectList, type Sql } from '../engine/sql.ts'
 import type { AuditEntry } from '../../people/operators.ts'
 import { mapPage, type Page, type PageById } from '../../engine/page.ts'
-import type { WebhookPatch, WebhookRow } from '../../messages/notifications.ts'
+import type { WebhookPatch, WebhookRow } from '../../messages/messages.ts'
 import { insertAudit } from '../people/audit.ts'
 import { lockEnvironment } from '../tenants/workspaces.ts'
 import { columnOf } from '../../data/exports.ts'

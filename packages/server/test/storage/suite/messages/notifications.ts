@@ -3,12 +3,7 @@ import { describe, test } from 'node:test'
 import { LIMITS } from '@tacho/contract/engine/limits.ts'
 import type { NotificationChoice } from '@tacho/contract/messages/notification.ts'
 import { firstState } from '../../../../src/domain/messages/alert.ts'
-import {
-  type BrowserRow,
-  type NoticesTold,
-  subjectOf,
-  subjectText,
-} from '../../../../src/storage/messages/notifications.ts'
+import { type BrowserRow, type NoticesTold, subjectOf, subjectText } from '../../../../src/storage/messages/messages.ts'
 import { auditEntry } from '../people/access.ts'
 import { ask, decision, MINUTE } from '../approvals/approval-sample.ts'
 import { issueRecord, onlyIssue, reviewed } from '../issues/issue-sample.ts'

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import type { Storage } from '../../../../src/storage/storage.ts'
-import type { DeliveryAttempt, WebhookRow } from '../../../../src/storage/messages/notifications.ts'
+import type { DeliveryAttempt, WebhookRow } from '../../../../src/storage/messages/messages.ts'
 import { ask, decision, MINUTE } from '../approvals/approval-sample.ts'
 import { auditEntry, change, issueRecord, onlyIssue, reviewed } from '../issues/issue-sample.ts'
 import { sharedStorage, type OpenStorage } from '../open.ts'
