@@ -4,8 +4,7 @@ import type { PageBySeen } from '../../issues/issues.ts'
 import { firstRows } from '../../engine/page.ts'
 import type { RunRow } from '../../runs/runs.ts'
 import { allIn, insertRows } from '../engine/rows.ts'
-import { fingerprintsOf, fromEachFingerprint } from './issue-fingerprints.ts'
-import { seenIn, spanWith, type DecidedRecord } from './issue-growth.ts'
+import { fingerprintsOf, fromEachFingerprint, seenIn, spanWith, type DecidedRecord } from './issue-fingerprints.ts'
 import { agentKey, textKey } from '../engine/keys.ts'
 
 export const issueAffectedActs = read({ listAffectedRuns, listAffectedAgents, countAffectedUsers })

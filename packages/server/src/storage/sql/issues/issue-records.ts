@@ -32,7 +32,14 @@ import { clientRecordKey, serviceRecordKey } from '../engine/keys.ts'
 import { enqueueWork, removeWork } from '../engine/work.ts'
 import { announceIssues } from '../messages/announcements.ts'
 import { countAffected, type AffectedPlace } from './issue-affected.ts'
-import { growFingerprint, growIssue, seenIn, openIssue, type Decided, type DecidedRecord } from './issue-growth.ts'
+import {
+  growFingerprint,
+  growIssue,
+  seenIn,
+  openIssue,
+  type Decided,
+  type DecidedRecord,
+} from './issue-fingerprints.ts'
 import { holdFailures } from '../engine/revision.ts'
 
 export const issueRecordsActs = {
