@@ -22,7 +22,7 @@ import { isoTime } from '../../storage/engine/times.ts'
 import { uuidv7 } from '../../storage/engine/uuid.ts'
 import { isoOf, pick } from '../web/shown.ts'
 import { toolsOf } from './asking-policies.ts'
-import { checkInput, type ShownInput } from './input-check.ts'
+import { checkInput, type ShownInput } from './recorded-input.ts'
 import { wholeInput } from './input-preview.ts'
 
 const READABLE = new Set<string>(['tool.name', 'tool.input'])

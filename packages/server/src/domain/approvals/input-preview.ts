@@ -5,7 +5,7 @@ import type { Json } from '@tacho/contract/record/payload-reader.ts'
 import { callInShort } from '@tacho/contract/runs/call-text.ts'
 import type { ApprovalRow, InputsBounds, RecordedInputRow } from '../../storage/approvals/approvals.ts'
 import type { Storage } from '../../storage/storage.ts'
-import { checkInput, type HashedRequest, type ShownInput } from './input-check.ts'
+import { checkInput, type HashedRequest, type ShownInput } from './recorded-input.ts'
 import { memberSlices } from '../record/json-slices.ts'
 import { isoTime } from '../../storage/engine/times.ts'
 

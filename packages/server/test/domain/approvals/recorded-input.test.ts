@@ -3,7 +3,7 @@ import { test } from 'node:test'
 import { inputCheckText } from '@tacho/contract/approvals/approval-text.ts'
 import { inputHash } from '@tacho/policy/input/input-hash.ts'
 import { sealedInputHash, sealInput, sealKey } from '@tacho/policy/input/sealed-input.ts'
-import { checkInput } from '../../../src/domain/approvals/input-check.ts'
+import { checkInput } from '../../../src/domain/approvals/recorded-input.ts'
 
 const KEY = sealKey('an API key')
 const MASK = '[masked:credential]'
