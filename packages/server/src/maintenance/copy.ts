@@ -2,7 +2,7 @@ import path from 'node:path'
 import { copyStore, type CopyReport, type CopyWatch } from '../storage/copy/copy-store.ts'
 import type { Source, Target } from '../storage/copy/side.ts'
 import { StoreRefused } from '../storage/engine/store.ts'
-import { parseAddress } from '../storage/postgres/address.ts'
+import { parseAddress } from '../storage/postgres/connections.ts'
 import { knownMigrations, distributeStore, prepareStore } from '../storage/postgres/migrate.ts'
 import { newestVersion } from '../storage/sql/engine/migrations.ts'
 

@@ -1,7 +1,7 @@
 /** The migrated database of a server for tests. New stores are copies of it, because all migrations take half a second. */
 import { hash, randomBytes } from 'node:crypto'
 import pg from 'pg'
-import { parseAddress } from '../../src/storage/postgres/address.ts'
+import { parseAddress } from '../../src/storage/postgres/connections.ts'
 import { knownMigrations, prepareStore } from '../../src/storage/postgres/migrate.ts'
 import { withDatabase } from './administer.ts'
 

@@ -16,7 +16,7 @@ import {
   type ApprovalNote,
 } from '../../storage/approvals/approvals.ts'
 import type { NewIssueRecord } from '../../storage/issues/issues.ts'
-import type { StopRow } from '../../storage/policies/stops.ts'
+import type { StopRow } from '../../storage/policies/policies.ts'
 import type { Storage } from '../../storage/storage.ts'
 import { isUuid, NIL_UUID } from '../../storage/engine/uuid.ts'
 import { isoTime } from '../../storage/engine/times.ts'

@@ -14,16 +14,14 @@ import { compileCondition, fieldsOf } from '@tacho/policy/compile.ts'
 import { evaluate } from '@tacho/policy/evaluate.ts'
 import { parse } from '@tacho/policy/language/parse.ts'
 import { childrenOf, dottedName, literalText, type Node } from '@tacho/policy/language/syntax.ts'
-import type { ApprovalRow } from '../../storage/approvals/approvals.ts'
-import type { GrantRow } from '../../storage/approvals/grants.ts'
+import type { ApprovalRow, GrantRow } from '../../storage/approvals/approvals.ts'
 import type { AuditEntry } from '../../storage/people/operators.ts'
 import type { Storage } from '../../storage/storage.ts'
 import { isoTime } from '../../storage/engine/times.ts'
 import { uuidv7 } from '../../storage/engine/uuid.ts'
 import { isoOf, pick } from '../web/shown.ts'
 import { toolsOf } from './asking-policies.ts'
-import { checkInput, type ShownInput } from './recorded-input.ts'
-import { wholeInput } from './input-preview.ts'
+import { checkInput, type ShownInput, wholeInput } from './recorded-input.ts'
 
 const READABLE = new Set<string>(['tool.name', 'tool.input'])
 

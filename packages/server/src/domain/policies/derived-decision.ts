@@ -14,7 +14,7 @@ import { compileCondition, fieldsOf } from '@tacho/policy/compile.ts'
 import { ACTIONS, decide, type Action, type Policy } from '@tacho/policy/decide.ts'
 import type { DecisionRow } from '../../storage/policies/policies.ts'
 import { checkedInput, readsSealed } from '../approvals/grant.ts'
-import { shownInput } from '../approvals/input-preview.ts'
+import { shownInput } from '../approvals/recorded-input.ts'
 
 export const DERIVATIONS = ['same', 'differs', 'unknown_version', 'unknown_facts'] as const
 

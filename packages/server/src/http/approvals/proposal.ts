@@ -4,7 +4,7 @@ import type { Proposal, ProposedCondition } from '@tacho/contract/approvals/prop
 import { shareInterval } from '@tacho/contract/runs/statistics.ts'
 import { compileCondition } from '@tacho/policy/compile.ts'
 import { checkedInput } from '../../domain/approvals/grant.ts'
-import { linkedInputs, shownInput } from '../../domain/approvals/input-preview.ts'
+import { linkedInputs, shownInput } from '../../domain/approvals/recorded-input.ts'
 import { proposedCondition, type DecidedCall } from '../../domain/policies/proposed-condition.ts'
 import type { ApprovalPage, ApprovalRow } from '../../storage/approvals/approvals.ts'
 import { isoTime } from '../../storage/engine/times.ts'

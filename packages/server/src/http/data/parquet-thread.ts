@@ -3,15 +3,144 @@ import { zstdCompressSync } from 'node:zlib'
 import { ByteWriter, ParquetWriter } from 'hyparquet-writer'
 import type { OperatorRun } from '@tacho/contract/runs/operator-run.ts'
 import { answerCalls } from '../../threads/threads.ts'
-import {
-  EVENT_COLUMNS,
-  readEvent,
-  RUN_COLUMNS,
-  type ParquetEvent,
-  type ParquetColumn,
-  type ParquetType,
-  type ParquetValue,
-} from './parquet-columns.ts'
+import { isErrorEvent } from '@tacho/contract/issues/failure.ts'
+import { callCounts, type CallCounts } from '@tacho/contract/record/usage-shapes.ts'
+import { knownCost, knownTokens } from '@tacho/contract/runs/run-text.ts'
+import { usageOf } from '../../domain/record/usage.ts'
+import type { StoredEvent } from '../../storage/record/events.ts'
+
+type ParquetType = 'text' | 'texts' | 'time' | 'integer' | 'number' | 'flag'
+type ParquetValue = string | string[] | number | boolean | null
+
+interface ParquetColumn<Row> {
+  name: string
+  type: ParquetType
+  valueOf: (row: Row) => ParquetValue
+}
+
+export interface ParquetEvent {
+  runId: string
+  event: StoredEvent
+}
+
+interface ReadEvent extends ParquetEvent {
+  payload: Record<string, unknown>
+  usage: ReturnType<typeof usageOf>
+  /** Null: not a model call, or one that says nothing of tokens. */
+  counts: CallCounts | null
+}
+
+const column = <Row>(name: string, type: ParquetType, valueOf: (row: Row) => ParquetValue): ParquetColumn<Row> => ({
+  name,
+  type,
+  valueOf,
+})
+
+const ofEvent = (name: keyof StoredEvent, type: ParquetType = 'text') =>
+  column<ReadEvent>(name, type, ({ event }) => event[name] ?? null)
+
+const EVENT_COLUMNS: readonly ParquetColumn<ReadEvent>[] = [
+  column('runId', 'text', ({ runId }) => runId),
+  ofEvent('eventId'),
+  ofEvent('sessionId'),
+  ofEvent('agentId'),
+  ofEvent('agentName'),
+  ofEvent('clientId'),
+  ofEvent('eventType'),
+  ofEvent('label'),
+  column('timestamp', 'time', ({ event }) => event.time),
+  ofEvent('receivedAt', 'time'),
+  ofEvent('spanId'),
+  ofEvent('parentSpanId'),
+  ofEvent('schemaVersion'),
+  column('latency', 'number', ({ event }) => (event.latencyMicros === null ? null : event.latencyMicros / 1_000)),
+  column('isError', 'flag', ({ event, payload }) => isErrorEvent(event.eventType, payload)),
+  column('toolName', 'text', ({ event, payload }) =>
+    event.eventType === 'TOOL_CALL' ? textOf(payload['toolName']) : null,
+  ),
+  column('model', 'text', ({ usage }) => (usage === null || usage.model === '' ? null : usage.model)),
+  column('promptTokens', 'integer', ({ counts }) => counts?.promptTokens ?? null),
+  column('completionTokens', 'integer', ({ counts }) => counts?.completionTokens ?? null),
+  column('totalTokens', 'integer', ({ counts }) => totalOf(counts)),
+  column('cost', 'number', ({ usage }) => (usage === null || usage.uncosted !== null ? null : usage.costNanos / NANOS)),
+  // A stored payload has at least 2 bytes; 0 means that it was removed.
+  column('payload', 'text', ({ event }) => (event.payloadBytes === 0 ? null : event.payload)),
+]
+
+const NANOS = 1e9
+
+/** UTF-8 cannot hold lone surrogates. */
+const textOf = (value: unknown): string | null => (typeof value === 'string' ? value.toWellFormed() : null)
+
+function readEvent({ runId, event }: ParquetEvent): ReadEvent {
+  const payload = JSON.parse(event.payload) as Record<string, unknown>
+  const usage = usageOf(event.eventType, payload)
+  return { runId, event, payload, usage, counts: usage && callCounts(payload['usage']) }
+}
+
+/** A total without one of its parts is not known. */
+function totalOf(counts: CallCounts | null): number | null {
+  if (counts === null) return null
+  const { promptTokens, completionTokens, totalTokens, unknown } = counts
+  if (totalTokens !== null) return totalTokens
+  const isKnown = unknown.length === 0 && (promptTokens ?? completionTokens) !== null
+  return isKnown ? (promptTokens ?? 0) + (completionTokens ?? 0) : null
+}
+
+const ofRun = (name: keyof OperatorRun, type: ParquetType = 'text') =>
+  column<OperatorRun>(name, type, (run) => run[name] as ParquetValue)
+type TimeName = 'startedAt' | 'endedAt' | 'lastEventAt' | 'receivedAt' | 'pinnedAt' | 'closedByRuleAt'
+const timeOf = (name: TimeName) =>
+  column<OperatorRun>(name, 'time', (run) => (run[name] === null ? null : Date.parse(run[name])))
+
+const RUN_COLUMNS: readonly ParquetColumn<OperatorRun>[] = [
+  ofRun('id'),
+  ofRun('runId'),
+  ofRun('status'),
+  timeOf('startedAt'),
+  timeOf('endedAt'),
+  ofRun('sessionId'),
+  ofRun('userId'),
+  ofRun('agentId'),
+  column('agentName', 'text', ({ agent }) => agent.name),
+  // A count that the list calls unknown is null: a mean of zeros would be too small.
+  column('promptTokens', 'integer', ({ usage }) => knownTokens(usage) && usage.promptTokens),
+  column('completionTokens', 'integer', ({ usage }) => knownTokens(usage) && usage.completionTokens),
+  column('totalTokens', 'integer', ({ usage }) => knownTokens(usage)),
+  column('cost', 'number', knownCost),
+  ofRun('estimatedCost', 'number'),
+  ofRun('priceTable'),
+  ofRun('unpricedCalls', 'integer'),
+  ofRun('eventCount', 'integer'),
+  ofRun('errorCount', 'integer'),
+  ofRun('tools', 'texts'),
+  ofRun('models', 'texts'),
+  ofRun('policyIds', 'texts'),
+  ofRun('promptVersionIds', 'texts'),
+  ofRun('tags', 'texts'),
+  ofRun('loops', 'texts'),
+  column('metadata', 'text', ({ metadata }) => (Object.keys(metadata).length === 0 ? null : JSON.stringify(metadata))),
+  timeOf('lastEventAt'),
+  timeOf('receivedAt'),
+  timeOf('pinnedAt'),
+  ofRun('payloadsRemoved', 'integer'),
+  ofRun('title'),
+  ofRun('answer'),
+  ...(['errorClass', 'message', 'place', 'name', 'eventId'] as const).map((name) =>
+    column<OperatorRun>(
+      `failure${name[0]?.toUpperCase()}${name.slice(1)}`,
+      'text',
+      ({ failure }) => failure?.[name] ?? null,
+    ),
+  ),
+  column('completeness', 'text', ({ completeness }) => completeness.state),
+  ...(['recorded', 'rejected', 'dropped', 'missing'] as const).map((name) =>
+    column<OperatorRun>(`${name}Events`, 'integer', ({ completeness }) => completeness[name]),
+  ),
+  ofRun('differingRetries', 'integer'),
+  timeOf('closedByRuleAt'),
+  column('scores', 'text', ({ scores }) => (scores.length === 0 ? null : JSON.stringify(scores))),
+]
 
 export type ParquetTable = 'events' | 'runs'
 export type ParquetRows = readonly ParquetEvent[] | readonly OperatorRun[]

@@ -8,7 +8,7 @@ import { saysInput, sentenceText } from '@tacho/contract/approvals/sentence-text
 import { printable } from '@tacho/contract/engine/shown-text.ts'
 import type { FastifyRequest } from 'fastify'
 import { askingTexts, callSentence } from '../../domain/approvals/call-sentence.ts'
-import { inputsInShort } from '../../domain/approvals/input-preview.ts'
+import { inputsInShort } from '../../domain/approvals/recorded-input.ts'
 import {
   endpointFault,
   endpointHash,

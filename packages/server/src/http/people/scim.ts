@@ -9,8 +9,10 @@ import { LIMITS } from '@tacho/contract/engine/limits.ts'
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import { sameHash } from '../../domain/people/credential.ts'
 import { hasMoreValues } from '../../domain/web/json-body.ts'
-import { RESOURCE_TYPES, SCHEMAS, SERVICE_PROVIDER } from '../../domain/people/scim-schemas.ts'
 import {
+  RESOURCE_TYPES,
+  SCHEMAS,
+  SERVICE_PROVIDER,
   attributeOf,
   equalityIn,
   ERROR_SCHEMA,

@@ -2,7 +2,7 @@
 import { LRUCache } from 'lru-cache'
 import { mailAddressOf, mailMessage } from '../../domain/messages/mail.ts'
 import { askingTexts, callSentence } from '../../domain/approvals/call-sentence.ts'
-import { inputsInShort } from '../../domain/approvals/input-preview.ts'
+import { inputsInShort } from '../../domain/approvals/recorded-input.ts'
 import {
   inputWanted,
   newsOf,

@@ -1,7 +1,6 @@
 import pg from 'pg'
 import { checkApplied, COPYING } from '../sql/engine/migrations.ts'
-import { parseAddress } from '../postgres/address.ts'
-import { clientConfig, inTransaction, SCHEMA } from '../postgres/connections.ts'
+import { parseAddress, clientConfig, inTransaction, SCHEMA } from '../postgres/connections.ts'
 import { appliedMigrations, knownMigrations, prepareStore, unusable } from '../postgres/migrate.ts'
 import { aliveNodes } from '../postgres/nodes.ts'
 import { postgresSql } from '../postgres/sql.ts'

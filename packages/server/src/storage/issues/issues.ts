@@ -7,7 +7,7 @@ import type { RecordKind, RecordOrigin, RecordStatus } from '@tacho/contract/iss
 import { LIMITS } from '@tacho/contract/engine/limits.ts'
 import type { PageAfter, RowFor } from '../engine/page.ts'
 import type { RowOf } from '../engine/tables.ts'
-import type { StopRow } from '../policies/stops.ts'
+import type { StopRow } from '../policies/policies.ts'
 import type { ApprovalRow } from '../approvals/approvals.ts'
 import type { StoredEvent } from '../record/events.ts'
 import type { RunRow } from '../runs/runs.ts'

@@ -5,8 +5,7 @@ import pg, { type Client, DatabaseError } from 'pg'
 import { ROOT } from '../../program/program.ts'
 import { checkApplied, readMigrations, type Applied, type Migration } from '../sql/engine/migrations.ts'
 import { StoreRefused } from '../engine/store.ts'
-import { inTransaction, SCHEMA } from './connections.ts'
-import { parseAddress, type Address } from './address.ts'
+import { inTransaction, SCHEMA, parseAddress, type Address } from './connections.ts'
 
 /** `TACH`. An advisory lock applies to the whole database. */
 const LOCK = 0x54414348

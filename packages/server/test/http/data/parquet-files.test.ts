@@ -5,7 +5,7 @@ import { test, type TestContext } from 'node:test'
 import type { Worker } from 'node:worker_threads'
 import { zstdDecompressSync } from 'node:zlib'
 import { parquetReadObjects } from 'hyparquet'
-import type { ParquetEvent } from '../../../src/http/data/parquet-columns.ts'
+import type { ParquetEvent } from '../../../src/http/data/parquet-thread.ts'
 import { createParquetFiles } from '../../../src/http/data/parquet-file.ts'
 import { eventually } from '../../setup/eventually.ts'
 

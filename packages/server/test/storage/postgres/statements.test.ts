@@ -1,7 +1,6 @@
 import { after, before } from 'node:test'
 import pg from 'pg'
-import { parseAddress } from '../../../src/storage/postgres/address.ts'
-import { clientConfig, SCHEMA } from '../../../src/storage/postgres/connections.ts'
+import { parseAddress, clientConfig, SCHEMA } from '../../../src/storage/postgres/connections.ts'
 import { postgresSql } from '../../../src/storage/postgres/sql.ts'
 import { testDatabases, type TestDatabase, type TestDatabases } from '../../setup/postgres-server.ts'
 import { statementsSuite } from '../suite/engine/statements.ts'

@@ -3,7 +3,7 @@ import { existsSync, readdirSync, readFileSync, statSync, truncateSync, writeFil
 import path from 'node:path'
 import { test, type TestContext } from 'node:test'
 import Database from 'better-sqlite3'
-import { restoreSqlite, verifyBackup } from '../../../src/storage/sqlite/restore.ts'
+import { restoreSqlite, verifyBackup } from '../../../src/storage/sqlite/backup.ts'
 import { StoreRefused } from '../../../src/storage/engine/store.ts'
 import { append, event, newId, runOf, timelineOf } from '../suite/sample.ts'
 import { openStore, temporaryDirectory } from './temporary.ts'

@@ -3,7 +3,7 @@ import { chmodSync, readdirSync, statSync, writeFileSync } from 'node:fs'
 import path from 'node:path'
 import { test } from 'node:test'
 import { openSqliteStorage } from '../../../src/storage/sqlite/open.ts'
-import { restoreSqlite } from '../../../src/storage/sqlite/restore.ts'
+import { restoreSqlite } from '../../../src/storage/sqlite/backup.ts'
 import { temporaryDirectory } from './temporary.ts'
 
 const options = { minFreeDiskBytes: 0, onTrouble: (error: Error) => assert.fail(error) }

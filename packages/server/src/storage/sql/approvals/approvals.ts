@@ -22,9 +22,9 @@ import {
   type FirstApproval,
   type NewApprovalRow,
   type SeenApproval,
+  type GrantFault,
 } from '../../approvals/approvals.ts'
 import { LIMITS } from '@tacho/contract/engine/limits.ts'
-import type { GrantFault } from '../../approvals/grants.ts'
 import type { AuditEntry } from '../../people/operators.ts'
 import { announceApprovals } from '../messages/announcements.ts'
 import { insertAudit } from '../people/audit.ts'

@@ -9,8 +9,16 @@
  * grants itself, so that a rollback brings none back.
  */
 import { LIMITS } from '@tacho/contract/engine/limits.ts'
-import type { GrantFault, GrantRow, GrantUse, InForce, NewGrant } from '../../approvals/grants.ts'
-import type { ApprovalRow, DecisionRow, OtherTools } from '../../approvals/approvals.ts'
+import type {
+  GrantFault,
+  GrantRow,
+  GrantUse,
+  InForce,
+  NewGrant,
+  ApprovalRow,
+  DecisionRow,
+  OtherTools,
+} from '../../approvals/approvals.ts'
 import type { AuditEntry } from '../../people/operators.ts'
 import { mapPage, type Page, type PageById } from '../../engine/page.ts'
 import { countOf, lookup, read, selectList, write, type Sql } from '../engine/sql.ts'

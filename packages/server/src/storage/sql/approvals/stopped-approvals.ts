@@ -5,7 +5,7 @@
 import { stopMessage } from '@tacho/contract/engine/words.ts'
 import { randomBytes } from 'node:crypto'
 import type { AuditEntry } from '../../people/operators.ts'
-import type { StopRow } from '../../policies/stops.ts'
+import type { StopRow } from '../../policies/policies.ts'
 import { NIL_UUID, uuidv7 } from '../../engine/uuid.ts'
 import { write, type Sql } from '../engine/sql.ts'
 import { findEnvironment } from '../tenants/workspaces.ts'

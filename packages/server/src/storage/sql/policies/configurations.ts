@@ -1,17 +1,21 @@
-import { lookup, read, selectList, type Sql } from '../engine/sql.ts'
+import { lookup, read, selectList, type Sql, write } from '../engine/sql.ts'
 import { hash } from 'node:crypto'
 import type { RuntimeConfig, RuntimePolicy, RuntimePrompt } from '@tacho/contract/policies/runtime-config.ts'
 import { STOP_POLICY, stopPolicy } from '@tacho/contract/engine/words.ts'
 import canonicalize from 'canonicalize'
 import type { Configuration, ToolLabelsRow } from '../../policies/deployments.ts'
-import type { PolicyVersionRow, PromptVersionRow } from '../../policies/policies.ts'
+import { type PolicyVersionRow, type PromptVersionRow, stopCondition } from '../../policies/policies.ts'
 import { StorageError } from '../../engine/store.ts'
-import { withJson } from '../engine/rows.ts'
+import { withJson, insertRows, replacing } from '../engine/rows.ts'
 import { assertSum, damagedError, nameOf, withSum } from '../engine/row-sums.ts'
-import { stopCondition } from '../../policies/stops.ts'
 import { isPromptIntact } from './prompts.ts'
 import { readShares } from './shares.ts'
 import { stopsInEffect } from './stops.ts'
+import type { ToolLabel } from '@tacho/contract/policies/tool-labels.ts'
+import type { AuditEntry } from '../../people/operators.ts'
+import { insertAudit } from '../people/audit.ts'
+import { growRevision } from '../engine/revision.ts'
+import { findEnvironment } from '../tenants/workspaces.ts'
 
 export const configurationsActs = { ...read({ readConfiguration, checkConfiguration }), ...lookup({ findToolLabels }) }
 
@@ -141,7 +145,7 @@ export async function keepConfiguration(
 const toLabels = withJson<ToolLabelsRow>('rules')
 
 /** Null: nobody gave the environment labels. */
-export async function findToolLabels(sql: Sql, environmentId: string): Promise<ToolLabelsRow | null> {
+async function findToolLabels(sql: Sql, environmentId: string): Promise<ToolLabelsRow | null> {
   const text = `SELECT ${selectList('rules changed_at changed_by')} FROM tool_labels WHERE environment_id = :env`
   const row = await sql.get<object>(text, { env: environmentId })
   return row && toLabels(row)
@@ -225,3 +229,40 @@ async function readShareContents(
 }
 
 const END_IT = 'End the share, or restore a backup'
+
+/**
+ * Labels of the tools of an environment. They are served with its policies, and a change of them is no publication: deployments, versions
+ * and their history stay as they are.
+ */
+export const toolLabelsActs = { ...lookup({ listToolNames }), ...write({ changeToolLabels }) }
+
+/** Null: there is no such environment. Labels that are there already change nothing. */
+async function changeToolLabels(
+  sql: Sql,
+  environmentId: string,
+  { rules, changedAt, changedBy }: ToolLabelsRow,
+  audit: AuditEntry[],
+): Promise<ToolLabelsRow | null> {
+  if ((await findEnvironment(sql, environmentId)) === null) return null
+  const { publication } = await lockConfiguration(sql, environmentId)
+  const stored = await findToolLabels(sql, environmentId)
+  if (isSame(stored?.rules ?? [], rules)) return stored ?? { rules, changedAt, changedBy }
+  const replaced = `ON CONFLICT (environment_id) ${replacing(['rules', 'changed_at', 'changed_by'])}`
+  await insertRows(sql, 'tool_labels', [{ environmentId, rules, changedAt, changedBy }], replaced)
+  await keepConfiguration(sql, environmentId, publication, 'stored')
+  await insertAudit(sql, audit)
+  await growRevision(sql)
+  return { rules, changedAt, changedBy }
+}
+
+const isSame = (one: readonly ToolLabel[], other: readonly ToolLabel[]): boolean =>
+  JSON.stringify(one) === JSON.stringify(other)
+
+/** Tools with calls since a time. Of erased runs nothing is counted, though the dictionary of names may have theirs. */
+async function listToolNames(sql: Sql, environmentId: string, from: number): Promise<string[]> {
+  const text = `SELECT t.tool FROM (
+      SELECT tool_key FROM tool_hours WHERE environment_id = :env AND hour >= :from
+      GROUP BY tool_key HAVING SUM(calls) + SUM(blocked) + SUM(approvals) > 0
+    ) h JOIN tools t ON t.environment_id = :env AND t.tool_key = h.tool_key ORDER BY t.tool_key`
+  return (await sql.all<{ tool: string }>(text, { env: environmentId, from })).map(({ tool }) => tool)
+}

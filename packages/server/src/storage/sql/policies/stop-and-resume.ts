@@ -6,7 +6,7 @@
  */
 import { LIMITS } from '@tacho/contract/engine/limits.ts'
 import type { AuditEntry } from '../../people/operators.ts'
-import { CONDITION_CHARS, stopCondition, type NewStop, type StopMade, type StopRow } from '../../policies/stops.ts'
+import { CONDITION_CHARS, stopCondition, type NewStop, type StopMade, type StopRow } from '../../policies/policies.ts'
 import { write, type Sql } from '../engine/sql.ts'
 import { growRevision } from '../engine/revision.ts'
 import { insertRows } from '../engine/rows.ts'

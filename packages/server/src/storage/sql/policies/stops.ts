@@ -1,6 +1,6 @@
 /** Reads the stops of an environment; stop-and-resume.ts writes them. */
 import { mapPage, type Page } from '../../engine/page.ts'
-import { isStopped, type StopFilter, type StopPage, type StopRow, type StopSubject } from '../../policies/stops.ts'
+import { isStopped, type StopFilter, type StopPage, type StopRow, type StopSubject } from '../../policies/policies.ts'
 import { lookup, read, selectList, type Sql } from '../engine/sql.ts'
 import { withJson } from '../engine/rows.ts'
 
