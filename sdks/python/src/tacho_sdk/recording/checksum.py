@@ -5,11 +5,13 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
+from itertools import accumulate
 
 # At most one of these stands between two groups of a number.
 _SEPARATOR = "[ \u00a0\u2000-\u200a\u202f.\u00b7\u2010-\u2015-]"
 _GROUP = re.compile(r"[A-Z\d]+", re.ASCII | re.IGNORECASE)
-_ALNUM = re.compile(r"[A-Za-z\d]", re.ASCII)
+
+IsNumber = Callable[[int, int], bool]
 
 
 @dataclass(frozen=True)
@@ -20,24 +22,42 @@ class NumberForm:
     """Matches the beginning of a number's first group."""
     min_chars: int
     max_chars: int
-    is_valid: Callable[[str], bool]
+    checking: Callable[[str], IsNumber]
+    """Of the characters of a run, without separators: whether some of them are a number."""
     mark: str
 
 
-def _is_card_number(digits: str) -> bool:
-    """Luhn."""
-    if len(set(digits)) == 1:
-        return False
-    total = 0
-    for place, digit in enumerate(reversed(digits)):
-        value = int(digit) * (2 if place % 2 else 1)
-        total += value - 9 if value > 9 else value
-    return total % 10 == 0
+def _card_numbers(digits: str) -> IsNumber:
+    """Luhn, by sums from the beginning of the run: one for each half of the digits that may be doubled."""
+    plain = [int(digit) for digit in digits]
+    doubled = [digit * 2 - 9 if digit > 4 else digit * 2 for digit in plain]
+    sums = [
+        list(accumulate((values[at % 2][at] for at in range(len(plain))), initial=0))
+        for values in ((doubled, plain), (plain, doubled))
+    ]
+    # Where the equal digits before an end begin.
+    equal_from = [0]
+    for at, digit in enumerate(plain):
+        equal_from.append(equal_from[at] if at > 0 and plain[at - 1] == digit else at)
+
+    def is_number(begin: int, end: int) -> bool:
+        of_end = sums[end % 2]
+        return (of_end[end] - of_end[begin]) % 10 == 0 and equal_from[end] > begin
+
+    return is_number
 
 
-def _is_iban(iban: str) -> bool:
+def _ibans(chars: str) -> IsNumber:
     """ISO 13616: modulo 97 of the number without its first four characters, and these after it, is 1."""
-    return int("".join(str(int(char, 36)) for char in iban[4:] + iban[:4])) % 97 == 1
+    values = [str(int(char, 36)) for char in chars]
+    digits = "".join(values)
+    places = list(accumulate(map(len, values), initial=0))
+
+    def is_number(begin: int, end: int) -> bool:
+        after = places[begin + 4]
+        return int(digits[after : places[end]] + digits[places[begin] : after]) % 97 == 1
+
+    return is_number
 
 
 CARD_NUMBER = NumberForm(
@@ -45,7 +65,7 @@ CARD_NUMBER = NumberForm(
     start=re.compile(r"\d", re.ASCII),
     min_chars=13,
     max_chars=19,
-    is_valid=_is_card_number,
+    checking=_card_numbers,
     mark="[masked:card]",
 )
 IBAN = NumberForm(
@@ -53,7 +73,7 @@ IBAN = NumberForm(
     start=re.compile(r"[A-Z]{2}\d{2}", re.ASCII | re.IGNORECASE),
     min_chars=15,
     max_chars=34,
-    is_valid=_is_iban,
+    checking=_ibans,
     mark="[masked:iban]",
 )
 
@@ -63,31 +83,24 @@ def mask_numbers(text: str, form: NumberForm) -> str:
 
     def mask_run(match: re.Match[str]) -> str:
         run = match.group()
+        groups = list(_GROUP.finditer(run))
+        sizes = list(accumulate((group.end() - group.start() for group in groups), initial=0))
+        is_number = form.checking("".join(group.group() for group in groups))
         masked: list[str] = []
         done = 0
-        for group in _GROUP.finditer(run):
+        for index, group in enumerate(groups):
             if group.start() < done or not form.start.match(group.group()):
                 continue
-            end = _end_of_number(run, group.start(), form)
-            if end is None:
-                continue
-            masked.append(run[done : group.start()] + form.mark)
-            done = end
+            begin, last = sizes[index], None
+            for at in range(index + 1, min(len(sizes), index + form.max_chars + 1)):
+                size = sizes[at] - begin
+                if size > form.max_chars:
+                    break
+                if size >= form.min_chars and is_number(begin, sizes[at]):
+                    last = groups[at - 1]
+            if last is not None:
+                masked.append(run[done : group.start()] + form.mark)
+                done = last.end()
         return "".join(masked) + run[done:]
 
     return form.run.sub(mask_run, text)
-
-
-def _end_of_number(run: str, start: int, form: NumberForm) -> int | None:
-    number = ""
-    end = None
-    for at in range(start, len(run)):
-        if len(number) >= form.max_chars:
-            break
-        if not _ALNUM.match(run[at]):
-            continue
-        number += run[at]
-        is_group_end = at + 1 == len(run) or not _ALNUM.match(run[at + 1])
-        if is_group_end and len(number) >= form.min_chars and form.is_valid(number):
-            end = at + 1
-    return end
