@@ -146,10 +146,8 @@ export function resolveOptions(
 
   function text(name: keyof TachoOptions, maxChars: number): string | undefined {
     const value = givenOptions[name]
-    if (value === undefined || (typeof value === 'string' && value !== '' && cutText(value, maxChars) === value)) {
-      return value
-    }
-    problems.push(`${name} must be a text of 1 to ${maxChars} characters.`)
+    if (typeof value === 'string' && value !== '' && cutText(value, maxChars) === value) return wellFormed(value)
+    if (value !== undefined) problems.push(`${name} must be a text of 1 to ${maxChars} characters.`)
     return undefined
   }
 

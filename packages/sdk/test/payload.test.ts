@@ -408,8 +408,8 @@ test('a text that is cut before masking holds no part of a credential', () => {
     long.stack = until(16_384)
     const texts = [message, causes?.[0]?.message ?? '', exceptionOf(long).stack ?? '']
     // Both ends of a cut in the middle are dropped when the payload is shortened.
-    texts.push(String(written({ text: `${until(349_526)} ${'word '.repeat(60_000)}` })['text']))
-    texts.push(String(written({ text: `${'word '.repeat(90_000)}${until(300_000)} ${'x'.repeat(174_762)}` })['text']))
+    texts.push(String(written({ text: `${until(218_454)} ${'word '.repeat(60_000)}` })['text']))
+    texts.push(String(written({ text: `${'word '.repeat(90_000)}${until(300_000)} ${'x'.repeat(109_226)}` })['text']))
     for (const text of texts)
       assert.ok(/… \[cut: \d+ characters\]/.test(text) && !text.includes('user'), text.slice(-80))
     assert.ok(stack.includes('hunter2'), 'what is whole is masked later')
@@ -441,9 +441,16 @@ test('a long text keeps its end, where the error of a log is, and a file in base
 test('a very long text is cut before it is masked, and says exactly how much is missing', () => {
   const log = `start ${'1234567890'.repeat(100_000)} Error: out of stock`
   const { snapshot, text } = { snapshot: snapshotOf({ log }, 200).write(), text: String(written({ log })['log']) }
-  assert.ok(snapshot.isCut && snapshot.text.length < 524_400, `${snapshot.text.length} characters are masked`)
+  assert.ok(snapshot.isCut && snapshot.text.length < 327_800, `${snapshot.text.length} characters are masked`)
   const [whole, start = '', missing, end = ''] =
     /^(start \d+)… \[cut: (\d+) characters\](\d+ Error: out of stock)$/.exec(text) ?? []
   assert.ok(whole)
   assert.equal(start.length + Number(missing) + end.length, log.length)
+})
+
+test('a cut before masking ends with an ellipsis, and its bytes count', () => {
+  const texts = Array.from({ length: 2_500 }, (_, index) => `${index} ${'word '.repeat(180)}`)
+  const json = JSON.stringify(written({ first: 'x'.repeat(10_000), texts }))
+  assert.ok(!json.includes('\x7f') && json.includes('"… [cut: '), json.slice(-400))
+  assert.ok(Buffer.byteLength(json) <= 262_144, `${Buffer.byteLength(json)} bytes`)
 })

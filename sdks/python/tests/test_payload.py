@@ -259,7 +259,7 @@ def test_a_text_that_is_cut_before_masking_holds_no_part_of_a_credential() -> No
     address = "https://user:hunter2@host"
     words = "word " * 120_000
     # The head and the tail that are left of it.
-    for cut in (349_520, len(words) - 174_760):
+    for cut in (218_445, len(words) - 109_225):
         for missing in range(-40, 40):
             begin = words[: cut + missing]
             whole = f"{begin[:-1]} {address} {words[len(begin) + len(address) + 1 :]}"
@@ -274,6 +274,13 @@ def test_no_rest_of_a_long_credential_stays_after_a_cut_where_almost_all_is_mask
         for first in ("", "word " * 300):
             text = written({"text": first + f"{form}\n" * (1_000_000 // len(form))})["text"]
             assert "[masked:credential]" in text and "xxxxxx" not in text
+
+
+def test_a_cut_before_masking_ends_with_an_ellipsis_and_its_bytes_count() -> None:
+    texts = [f"{index} {'word ' * 180}" for index in range(2_500)]
+    recorded = json.dumps(written({"first": "x" * 10_000, "texts": texts}), ensure_ascii=False, separators=(",", ":"))
+    assert "\x7f" not in recorded and '"… [cut: ' in recorded
+    assert len(recorded.encode()) <= 262_144
 
 
 def test_a_long_text_keeps_its_end_and_a_file_in_base64_is_whole_or_its_type_and_size() -> None:

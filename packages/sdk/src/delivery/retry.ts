@@ -28,7 +28,6 @@ export function waitMs(failures: number, retryAfter: string | null, now: number,
 }
 
 /** `asked` is a Retry-After in milliseconds. */
-export function delayMs(failures: number, asked: number | undefined, random: number): number {
-  const backoff = backoffMs(failures, random)
-  return asked === undefined ? backoff : Math.max(backoff, asked + random * RETRY_AFTER_SPREAD_MS)
+export function delayMs(failures: number, asked = -RETRY_AFTER_SPREAD_MS, random: number): number {
+  return Math.max(backoffMs(failures, random), asked + random * RETRY_AFTER_SPREAD_MS)
 }

@@ -3,7 +3,7 @@
  * recorded, and the tool gets a copy of it.
  */
 import { copyPlain } from '../delivery/detach.ts'
-import { snapshotOf, type Json } from '../recording/json.ts'
+import { CUT_MARK, snapshotOf, type Json } from '../recording/json.ts'
 import { LIMITS } from '../limits.ts'
 import type { StopSignal } from '../delivery/runtime.ts'
 import type { GuardRules } from './rules.ts'
@@ -56,7 +56,7 @@ export function takeInput(rawInput: unknown, hasDates = false): TakenInput {
   } catch (error) {
     const problem = typeof error === 'string' ? error : 'cannot be read'
     const { text } = snapshotOf(rawInput, LIMITS.payloadDepthLevels).write()
-    return { given: rawInput, judged: null, problem, recorded: JSON.parse(text) as Json }
+    return { given: rawInput, judged: null, problem, recorded: JSON.parse(text.replaceAll(CUT_MARK, '…')) as Json }
   }
 }
 

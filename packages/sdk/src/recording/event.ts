@@ -122,21 +122,6 @@ export function makeEvent(
   return new QueuedItem(identity, write, payload.bytes + FIELDS_BYTES)
 }
 
-/** @internal */
-export function scopeJson(fields: {
-  clientId: string
-  runId: string
-  sessionId: string | undefined
-  agentId: string | undefined
-  agentName: string
-  schemaVersion: string | undefined
-}): string {
-  const parts = Object.entries(fields).flatMap(([name, value]) =>
-    value === undefined ? [] : [`"${name}":${field(value, name === 'runId' ? LIMITS.runIdChars : LIMITS.textChars)}`],
-  )
-  return parts.join(',')
-}
-
 function field(text: string, maxChars: number): string {
   return JSON.stringify(wellFormed(cutText(text, maxChars)))
 }

@@ -13,13 +13,15 @@ export interface JsonText {
 const STRUCTURE_MAX = 262_144
 /** Characters of texts that are read: eight times what the interface accepts. */
 const READ_MAX = 2_097_152
-/** Characters of texts that are masked: twice what the interface accepts. More would hold up the host. */
-const MASKED_MAX = 524_288
+/** Characters of texts that are masked: a quarter more than the interface accepts. More would hold up the host. */
+const MASKED_MAX = 327_680
 /** Most fields that can fit in a payload: each takes six bytes, such as `"a":1,`. */
 const FIELDS_MAX = 43_690
 /** Longer texts are not read at all: reading even the beginning may first join their parts in memory. */
 const TEXT_MAX = 67_108_864
 const TOO_LARGE = 'too large'
+/** Until the text is masked. With an ellipsis, each of its characters would take two bytes, and all that follows three times as long. */
+export const CUT_MARK = '\x7f'
 
 /** The object that was too large for a plain copy, and its keys: listing them takes longest, and once is enough. */
 let large: object | undefined
@@ -113,7 +115,7 @@ function leastBytes(value: unknown): number {
 }
 
 /** A file in base64 is recorded whole, or as its type and size. */
-const maskedChars = (text: string): number => (text.startsWith('data:') ? 0 : text.length)
+const maskedChars = (text: string): number => (text.startsWith('data:') && text.length <= READ_MAX ? 0 : text.length)
 
 /** JSON has no NaN and no Infinity. */
 const numberOf = (value: number) => (Number.isFinite(value) ? value : `[${value}]`)
@@ -163,11 +165,11 @@ function copied(payload: unknown, maxLevels: number): Copied {
   }
 
   function copyText(text: string): string {
-    const most = maskedChars(text) > 0 ? MASKED_MAX : READ_MAX
-    const room = text.length > TEXT_MAX ? 0 : Math.max(0, most - chars)
-    chars += maskedChars(text)
+    const masked = maskedChars(text)
+    const room = masked === 0 ? READ_MAX : text.length > TEXT_MAX ? 0 : Math.max(0, MASKED_MAX - chars)
+    chars += masked
     // A cut in the middle is made far from both parts that are kept: masking, which follows, does not know half a credential.
-    const copy = room > MASKED_MAX * 0.75 ? shortenedInside(text, room) : shortenedAtWord(text, room)
+    const copy = (room > MASKED_MAX * 0.75 ? shortenedInside : shortenedAtWord)(text, room, CUT_MARK)
     bytes += byteLength(copy)
     return copy
   }

@@ -1,15 +1,7 @@
 import { childSpan, type Context, type RunScope, type Span } from './context.ts'
 import { attempt, leaveCalls, type Core } from '../core.ts'
 import { untilEnd, type Failure } from '../delivery/ending.ts'
-import {
-  draftOf,
-  scopeJson,
-  type Draft,
-  type NewEvent,
-  type Payload,
-  type ScoreDetails,
-  type ScoreValue,
-} from './event.ts'
+import { draftOf, type Draft, type NewEvent, type Payload, type ScoreDetails, type ScoreValue } from './event.ts'
 import { exceptionOf, isAbort } from './exception.ts'
 import { errorText, fieldsOf, isError, joined, readSafely } from './json.ts'
 import { LIMITS } from '../limits.ts'
@@ -328,7 +320,7 @@ export function createScope(core: Core, runOptions: RunOptions, handle?: RunHand
     agentId,
     agentName,
     isSampled: isSampled(runId, settings.sampleRate),
-    json: scopeJson({ clientId, runId, sessionId, agentId, agentName, schemaVersion }),
+    json: JSON.stringify({ clientId, runId, sessionId, agentId, agentName, schemaVersion }).slice(1, -1),
     span: { spanId, parentSpanId: text('parentSpanId', undefined, LIMITS.textChars) },
     recorder: { id: recorderIdOf(spanId), count: 0 },
     annotations: new Map(),

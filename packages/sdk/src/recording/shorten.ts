@@ -63,8 +63,9 @@ function write(payload: JsonObject, level: number, maxBytes: number) {
   /** False if it does not fit. Of a list or an object, its beginning does. */
   function value(source: Json, before: string): boolean {
     const isOpen = typeof source === 'object' && source !== null
-    const isCut = typeof source === 'string' && source.length * 6 > level && sizeOf(source) > level
-    const itemText = before + (isOpen ? '' : isCut ? cutText(source, level) : JSON.stringify(source))
+    const whole = isOpen ? '' : JSON.stringify(source)
+    const isCut = typeof source === 'string' && byteLength(whole) > level + 2
+    const itemText = before + (isCut ? cutText(source, level) : whole)
     const bytes = byteLength(itemText)
     if (room < bytes + (isOpen ? LIST_MARK_BYTES : 0)) return false
     if (isCut) cutTexts++
@@ -109,7 +110,7 @@ function cutText(text: string, maxBytes: number): string {
   let start = 0
   let end = text.length
   // As long as fits: each step looks only at what it would add.
-  for (let step = 2 ** 18; step >= 1; step /= 2) {
+  for (let step = 2 ** 17; step >= 1; step /= 2) {
     const units = start + text.length - end + step
     const tail = (units / 3) | 0
     const bytes = sizeOf(text.slice(start, units - tail)) + sizeOf(text.slice(text.length - tail, end))

@@ -17,18 +17,18 @@ export function shortened(text: string, units: number): string {
 const WORD_UNITS = 256
 
 /** Cuts between words: masking, which follows, does not know half a credential. */
-export function shortenedAtWord(text: string, units: number): string {
+export function shortenedAtWord(text: string, units: number, mark = '…'): string {
   if (text.length <= units) return text
   const sure = Math.max(0, units - WORD_UNITS)
   const keptText = text.slice(0, sure) + text.slice(sure, units).replace(/\S+$/, '')
-  return `${keptText}… [cut: ${text.length - keptText.length} characters]`
+  return `${keptText}${mark} [cut: ${text.length - keptText.length} characters]`
 }
 
 /** Keeps the end too, where a log has its error: a third. What follows the cut goes after masking (writing.ts). */
-export function shortenedInside(text: string, units: number): string {
+export function shortenedInside(text: string, units: number, mark: string): string {
   if (text.length <= units) return text
   const tail = Math.floor(units / 3)
-  return shortenedAtWord(text.slice(0, -tail), units - tail) + text.slice(-tail)
+  return shortenedAtWord(text.slice(0, -tail), units - tail, mark) + text.slice(-tail)
 }
 
 /** Replaces half surrogate pairs and NUL by the replacement character. */

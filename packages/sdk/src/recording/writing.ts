@@ -18,7 +18,7 @@ const ESCAPE = /\\(?:u.{4}|.)/g
  * In JSON text, after a cut that was made before masking: longer than a private key, or any token that a header can hold. What
  * stands before the space may be masked.
  */
-const REST = / \[cut: (\d{1,9}) characters\]((?:[^"\\]|\\[^]){1,16384})/g
+const REST = /[\x7f…]? \[cut: (\d{1,9}) characters\]((?:[^"\\]|\\[^]){0,16384})/g
 
 export interface Writing {
   /** Resolves when numbers are checked too; before, everything like a number is masked. */
@@ -51,10 +51,9 @@ export function createWriting({ masking }: Pick<Settings, 'masking'>, diagnostic
     if (isCut)
       text = text.replace(
         REST,
-        (_, before, rest: string) => ` [cut: ${+before + rest.replace(ESCAPE, '.').length} characters]`,
+        (_, before, rest: string) => `… [cut: ${+before + rest.replace(ESCAPE, '.').length} characters]`,
       )
-    // A UTF-16 unit has at most three bytes, so most texts need no byte count.
-    const bytes = isCut || text.length * 3 > maxBytes ? byteLength(text) : 0
+    const bytes = byteLength(text)
     if (!isCut && bytes <= maxBytes) return text
     diagnostics.count('shortened')
     diagnostics.report('warning', 'payload_shortened', `A payload of ${bytes} bytes was shortened to ${maxBytes}.`)

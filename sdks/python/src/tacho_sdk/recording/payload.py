@@ -12,7 +12,7 @@ from ..exact import class_name
 from ..limits import PAYLOAD_BYTES, PAYLOAD_LEVELS
 from .exception import exception_classes, exception_details
 from .mask import Mask
-from .plain import FIELDS_MAX, Json, Plain, dump, error_text, is_error, to_plain, well_formed_json
+from .plain import CUT_MARK, FIELDS_MAX, Json, Plain, dump, error_text, is_error, to_plain, well_formed_json
 from .shorten import shorten, without_rests
 from .text import cut_text, utf8_length
 from .texts import Texts, restored_fields
@@ -117,7 +117,9 @@ class Payloads:
         elif captured.is_cut:
             plain = {key: without_rests(item) for key, item in plain.items()}
             size = utf8_length(dump(plain))
-        return shorten(plain, size, max_bytes)
+        # The ellipsis of a cut before takes two bytes more than its mark.
+        more = 2 * text.count(f"{CUT_MARK} [cut: ") if captured.is_cut else 0
+        return shorten(plain, size + more, max_bytes - more).replace(f"{CUT_MARK} [cut: ", "… [cut: ")
 
     def _masked(self, captured: Plain) -> tuple[dict[str, Json], str]:
         plain, text = well_formed_json(restored_fields(captured))

@@ -21,8 +21,9 @@ T = TypeVar("T")
 _COPIED_VALUES = 131_072
 # Characters of a payload that are read: eight times what the interface accepts.
 _READ_CHARS = 2_097_152
-# Characters that are masked: twice what the interface accepts. A file in base64 is recorded whole, or as its type and size.
-_MASKED_CHARS = 524_288
+# Characters that are masked: a quarter more than the interface accepts. A file in base64 is recorded whole, or as its
+# type and size.
+_MASKED_CHARS = 327_680
 # Most fields that can fit in a payload: each takes six bytes, such as `"a":1,`.
 FIELDS_MAX = 43_690
 # Longer words are cut.
@@ -45,6 +46,9 @@ class TextMark(str):
     text: str
 
 
+# In a payload until it is shortened. With an ellipsis, each character of the text would take two bytes, and Hyperscan would
+# not read it.
+CUT_MARK = "\x7f"
 # Of this process.
 MARK = f"[text {secrets.token_hex(8)}]"
 
@@ -73,14 +77,14 @@ def to_plain(value: object, max_levels: int, has_marks: bool = False) -> Plain:
     return Plain(fields, is_cut, copy.bytes + 4 * copy.values, copy.texts)
 
 
-def cut_at_words(text: str, head: int, tail: int = 0) -> str:
+def cut_at_words(text: str, head: int, tail: int = 0, mark: str = "…") -> str:
     """Cuts between words: masking, which follows, does not know half a credential."""
     if len(text) <= head + tail:
         return text
     sure, last = max(0, head - _WORD_CHARS), len(text) - tail
     begin = text[:sure] + re.sub(r"\S+\Z", "", text[sure:head])
     end = re.sub(r"\A\S+", "", text[last : last + _WORD_CHARS]) + text[last + _WORD_CHARS :]
-    return f"{begin}… [cut: {len(text) - len(begin) - len(end)} characters]{end}"
+    return f"{begin}{mark} [cut: {len(text) - len(begin) - len(end)} characters]{end}"
 
 
 def well_formed_json(plain: dict[str, Json]) -> tuple[dict[str, Json], str]:
@@ -187,7 +191,7 @@ class _Copy:
             if size > room:
                 # A cut in the middle is made far from both parts that are kept.
                 tail = room // 3 if room > _MASKED_CHARS * 0.75 else 0
-                text = cut_at_words(text, max(0, room - tail), tail)
+                text = cut_at_words(text, max(0, room - tail), tail, CUT_MARK if self._has_marks else "…")
         self.bytes += len(text) if text.isascii() else len(text.encode("utf-8", "surrogatepass"))
         return text
 

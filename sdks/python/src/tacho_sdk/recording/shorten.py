@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import re
 
-from .plain import Json, dump
+from .plain import CUT_MARK, Json, dump
 from .text import utf8_length
 from .texts import quoted
 
@@ -89,10 +89,15 @@ class _Writer:
             self._put(before)
             self.container(source)
             return True
-        text = quoted(source) if isinstance(source, str) else dump(source)
-        is_cut = isinstance(source, str) and utf8_length(text) - 2 > self._level
-        if is_cut:
-            text = _cut(str(source), int(self._level))
+        is_cut = False
+        if isinstance(source, str):
+            # A character takes a byte at least.
+            text = quoted(source) if len(source) <= self._level else ""
+            is_cut = text == "" or utf8_length(text) - 2 > self._level
+            if is_cut:
+                text = _cut(source, int(self._level))
+        else:
+            text = dump(source)
         if self._room < utf8_length(before) + utf8_length(text):
             return False
         self.cut_texts += is_cut
@@ -134,10 +139,10 @@ def _cut(text: str, max_bytes: int) -> str:
     tail = _chars_within(text[end:][-max_bytes:], tail_bytes, is_tail=True)
     removed = text[end : len(text) - tail]
     if not removed:
-        return dump(text)
+        return quoted(text)
     before = _CUT_BEFORE.search(removed)
     missing = len(removed) + (int(before[1]) - len(before[0]) if before else 0)
-    return dump(f"{text[:end]}… [cut: {missing} characters]{text[len(text) - tail :]}")
+    return quoted(f"{text[:end]}… [cut: {missing} characters]{text[len(text) - tail :]}")
 
 
 def without_rests(value: Json) -> Json:
@@ -146,16 +151,16 @@ def without_rests(value: Json) -> Json:
     credential, and if most of a text is masked, nothing else removes it.
     """
     if isinstance(value, str):
-        return _REST.sub(lambda cut: f" [cut: {int(cut[1]) + len(cut[2])} characters]", value)
+        return _REST.sub(lambda cut: f"{CUT_MARK} [cut: {int(cut[1]) + len(cut[2])} characters]", value)
     if isinstance(value, list):
         return [without_rests(item) for item in value]
     return {key: without_rests(item) for key, item in value.items()} if isinstance(value, dict) else value
 
 
 # Longer than a private key, or any token that a header can hold. What stands before the space may be masked.
-_REST = re.compile(r" \[cut: ([0-9]{1,9}) characters\]([\s\S]{1,16384})")
+_REST = re.compile(rf"[{CUT_MARK}…]? \[cut: ([0-9]{{1,9}}) characters\]([\s\S]{{0,16384}})")
 # A very long text was cut before it was masked.
-_CUT_BEFORE = re.compile(r"… \[cut: ([0-9]{1,9}) characters\]")
+_CUT_BEFORE = re.compile(rf"[{CUT_MARK}…] \[cut: ([0-9]{{1,9}}) characters\]")
 _STEPS = [1 << shift for shift in range(18, -1, -1)]
 
 
