@@ -41,10 +41,10 @@ export class Recorder {
     const core = createCore(options, runtime, beyond)
     this.#core = core
     core.observers.add((scope, { at }) => {
-      const { enteredAt: from = Infinity } = scope
+      const { enteredAt: from } = scope
       scope.enteredAt = undefined
-      const isLate = Number(at ?? runtime.now()) - from >= (runtime.lateStartMs ?? LATE_START_MS)
-      if (isLate && scope.isSampled) {
+      // Only its first event needs the clock.
+      if (from && scope.isSampled && Number(at ?? runtime.now()) - from >= (runtime.lateStartMs ?? LATE_START_MS)) {
         core.record(scope, { type: 'AGENT_STEP', label: 'run started', at: from, span: scope.span })
       }
     })
@@ -156,9 +156,9 @@ export class Recorder {
     scoreDetails?: string | (ScoreDetails & Pick<RunOptions, 'agentId' | 'agentName'>),
   ): string | undefined {
     const { runId, agentId, agentName, sessionId } = readSafely((): RunOptions => {
-      const { agentId, agentName }: RunOptions = typeof scoreDetails === 'object' ? scoreDetails : {}
-      const named = typeof run === 'string' ? { runId: run } : run
-      return { ...named, ...(agentId !== undefined && { agentId }), ...(agentName !== undefined && { agentName }) }
+      const named: RunOptions = typeof run === 'string' ? { runId: run } : run
+      const details: RunOptions = typeof scoreDetails === 'object' ? scoreDetails : {}
+      return { ...named, agentId: details.agentId ?? named.agentId, agentName: details.agentName ?? named.agentName }
     }, {})
     if (typeof runId !== 'string') {
       this.#core.diagnostics.report('warning', 'invalid_score', 'A score was left out: it names no run.')

@@ -225,8 +225,6 @@ class Fifo {
     if (this.#head > 1_024 && this.#head * 2 > this.#items.length) {
       this.#items = this.#items.slice(this.#head)
       this.#head = 0
-    } else if (this.#head === this.#items.length) {
-      this.#items.length = this.#head = 0
     }
     return item
   }

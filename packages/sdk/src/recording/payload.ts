@@ -27,7 +27,7 @@ export function createPayloadCapture(
     if (payload === undefined || payload === null) return EMPTY
     const { error } = payload
     // A thrown value may be a Proxy, or have getters that throw.
-    const isThrown = readSafely(() => isError(error), true)
+    const isThrown = error !== undefined && readSafely(() => isError(error), true)
     const facts = isThrown
       ? joined(payload, { error: errorText(error), exception: payload['exception'] ?? exceptionOf(error) })
       : payload

@@ -11,7 +11,7 @@ export interface RunUsage {
   cost: number
   /** By tool. Counted at admission, so their TOOL_CALL events are not counted again. */
   readonly admitted: Map<unknown, number>
-  /** As they were sent, until the table of their shapes is loaded. */
+  /** Copies of them, until somebody asks: to read their shapes takes a third of a record call. */
   readonly uncounted: unknown[]
   /** Messages of the newest model call: the conversation so far. After it: the newest payload of USER_INPUT. */
   messages?: unknown
@@ -75,13 +75,13 @@ export function createRunUsages({ observers, runtime }: Parts, { callCounts, loa
   const load = async () => {
     countsOf ??= await loadCounts()
   }
-  function of({ state, usedBefore }: Pick<RunScope, 'state' | 'usedBefore'>): RunUsage {
+  function of({ state, usedBefore }: Pick<RunScope, 'state' | 'usedBefore'>, isAsked = true): RunUsage {
     let usage = usages.get(state)
     if (!usage) {
       usage = { ...usedOf(usedBefore, runtime.now()), admitted: new Map(), uncounted: [] }
       usages.set(state, usage)
     }
-    for (const sent of countsOf ? usage.uncounted.splice(0) : []) {
+    for (const sent of isAsked && countsOf ? usage.uncounted.splice(0) : []) {
       const { promptTokens, completionTokens, totalTokens } = countsOf?.(sent) ?? {}
       usage.totalTokens += amount(totalTokens ?? amount(promptTokens) + amount(completionTokens))
     }
@@ -94,7 +94,7 @@ export function createRunUsages({ observers, runtime }: Parts, { callCounts, loa
     usage.since = Math.min(usage.since, other.since)
   }
   observers.add((scope, { type, payload }) => {
-    const usage = of(scope)
+    const usage = of(scope, false)
     const { toolName, notCounted, cost, usage: sent, messages } = payload ?? {}
     if (type === 'TOOL_CALL') {
       const calls = usage.admitted.get(toolName)
@@ -106,7 +106,8 @@ export function createRunUsages({ observers, runtime }: Parts, { callCounts, loa
     usage.messages = messages
     if (notCounted) return
     usage.cost += amount(cost)
-    if (usage.uncounted.length < UNCOUNTED_MAX) usage.uncounted.push(sent)
+    const length = usage.uncounted.push(typeof sent === 'object' ? { ...sent } : 0)
+    if (length > UNCOUNTED_MAX) of(scope).uncounted.length = 0
     if (!countsOf) load().catch(() => undefined)
   })
   return { of, atLeast, load }
