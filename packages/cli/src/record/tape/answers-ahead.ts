@@ -8,8 +8,9 @@
  *
  * The last call of a row is always asked for. So nothing but a difference can follow while answers are out.
  */
+import { hash } from 'node:crypto'
 import { isObject } from '@tacho/contract/record/payload-reader.ts'
-import { inputHash } from '@tacho/policy/input/input-hash.ts'
+import { inputText } from '@tacho/policy/input/input-text.ts'
 import type { Ignored } from './compare.ts'
 import { hasMask } from './recorded-calls.ts'
 import type { TapeStep, ToolStep } from './tape.ts'
@@ -35,6 +36,7 @@ export class AnswersAhead {
   #isShared = false
   /** By the hash of the input: calls that were asked for, or used an answer in advance. */
   readonly #known = new Map<string, number>()
+  readonly #hashes = new WeakMap<ToolCall, string>()
   #isOver: boolean
 
   constructor(steps: readonly TapeStep[], ignored: Ignored) {
@@ -72,11 +74,11 @@ export class AnswersAhead {
   /** @param began the hashes of the inputs of all calls that began. */
   usedInAll(began: Iterable<string>): ToolStep[] {
     const left = new Map<string, number>()
-    for (const hash of began) left.set(hash, (left.get(hash) ?? -(this.#known.get(hash) ?? 0)) + 1)
+    for (const call of began) left.set(call, (left.get(call) ?? -(this.#known.get(call) ?? 0)) + 1)
     const isUsed = (step: ToolStep) => {
-      const hash = hashOf(step) ?? ''
-      const calls = left.get(hash) ?? 0
-      left.set(hash, calls - 1)
+      const ofInput = this.#hashOf(step) ?? ''
+      const calls = left.get(ofInput) ?? 0
+      left.set(ofInput, calls - 1)
       return calls > 0
     }
     const next = this.#out.findIndex((step) => !isUsed(step))
@@ -100,7 +102,7 @@ export class AnswersAhead {
     const texts: string[] = []
     let chars = 0
     for (const step of steps.slice(0, -1)) {
-      const asked = hashOf(step)
+      const asked = this.#hashOf(step)
       const text = JSON.stringify({ ...answerTo(step), inputHash: asked, agent: step.agent })
       chars += text.length
       if (asked === undefined || chars > AHEAD_CHARS) break
@@ -118,15 +120,24 @@ export class AnswersAhead {
   }
 
   #know(call: ToolCall): void {
-    const hash = isObject(call.input) ? hashOf(call) : undefined
-    if (hash !== undefined) this.#known.set(hash, (this.#known.get(hash) ?? 0) + 1)
+    const known = isObject(call.input) ? this.#hashOf(call) : undefined
+    if (known !== undefined) this.#known.set(known, (this.#known.get(known) ?? 0) + 1)
+  }
+
+  /** Once for each step that is out. */
+  #hashOf(call: ToolCall): string | undefined {
+    const known = this.#hashes.get(call)
+    if (known !== undefined) return known
+    const made = hashOf(call)
+    if (made !== undefined) this.#hashes.set(call, made)
+    return made
   }
 }
 
-/** Undefined for an input that no client sends, such as one with half a character: a tape may be a stranger's. */
+/** `inputHash` of the policies, by Node. Undefined for an input that no client sends: a tape may be a stranger's. */
 function hashOf({ tool, input }: ToolCall): string | undefined {
   try {
-    return inputHash(tool, input)
+    return hash('sha256', inputText(tool, input))
   } catch {
     return undefined
   }

@@ -34,20 +34,28 @@ function compare(
   ignored: Ignored,
   differences: Difference[],
 ): void {
+  // Most are equal, and need no path.
+  if (Object.is(tape, now)) return
   if (differences.length >= DIFFERENCES_MAX || isIgnored(path, ignored)) return
   if (Array.isArray(tape) && Array.isArray(now)) {
     for (let at = 0; at < Math.max(tape.length, now.length); at++)
-      compare(tape[at], now[at], [...path, String(at)], ignored, differences)
+      if (!Object.is(tape[at], now[at])) compare(tape[at], now[at], [...path, String(at)], ignored, differences)
     return
   }
   if (isObject(tape) && isObject(now)) {
-    for (const name of new Set([...Object.keys(tape), ...Object.keys(now)])) {
-      const memberOf = (of: object) => (Object.hasOwn(of, name) ? (of as Record<string, unknown>)[name] : undefined)
-      compare(memberOf(tape), memberOf(now), [...path, name], ignored, differences)
+    const compareMember = (name: string) => {
+      const [before, after] = [memberOf(tape, name), memberOf(now, name)]
+      if (!Object.is(before, after)) compare(before, after, [...path, name], ignored, differences)
     }
+    for (const name of Object.keys(tape)) compareMember(name)
+    for (const name of Object.keys(now)) if (!Object.hasOwn(tape, name)) compareMember(name)
     return
   }
   if (!isSame(tape, now)) differences.push({ path: path.slice(1).join('.') || path.join('.'), tape, now })
+}
+
+function memberOf(value: Readonly<Record<string, unknown>>, name: string): unknown {
+  return Object.hasOwn(value, name) ? value[name] : undefined
 }
 
 export function isIgnored(path: readonly string[], ignored: Ignored): boolean {
@@ -58,7 +66,6 @@ export function isIgnored(path: readonly string[], ignored: Ignored): boolean {
 export const MARK = /\[masked(?::[^\][]*)?\]/
 
 function isSame(tape: unknown, now: unknown): boolean {
-  if (Object.is(tape, now)) return true
   if (typeof tape !== 'string' || !MARK.test(tape)) return false
   const parts = tape.split(MARK)
   if (parts.every((idPart) => idPart === '')) return true

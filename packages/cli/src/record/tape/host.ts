@@ -64,7 +64,8 @@ class SharedTexts {
 
   /** Changes the members of `value`. */
   shareIn(value: object, depth = 0): void {
-    for (const [name, member] of Object.entries(value) as [string, unknown][]) {
+    for (const name of Object.keys(value)) {
+      const member = (value as Record<string, unknown>)[name]
       if (typeof member === 'object' && member !== null) {
         if (depth < SHARED_DEPTH) this.shareIn(member, depth + 1)
       } else if (typeof member === 'string' && member.length > SHARED_CHARS) {
@@ -79,7 +80,7 @@ class SharedTexts {
 export class ReplayHost {
   readonly #tape: Tape
   readonly #options: HostOptions
-  readonly #cursor: Cursor
+  #madeCursor: Cursor | undefined
   readonly #service: FakeService
   readonly #secret = randomBytes(18).toString('base64url')
   readonly #server = createServer((request, response) => void this.#handle(request, response))
@@ -101,8 +102,6 @@ export class ReplayHost {
   constructor(tape: Tape, options: HostOptions) {
     this.#tape = tape
     this.#options = options
-    this.#texts.shareIn(tape.steps)
-    this.#cursor = new Cursor(tape, options)
     this.departed = new Promise((resolve) => (this.#depart = resolve))
     const approvals = tape.steps.filter((step) => step.kind === 'approval')
     this.#service = new FakeService((request) => this.#decide(approvals, request))
@@ -112,9 +111,17 @@ export class ReplayHost {
     this.#service.prompts = Object.fromEntries(tape.head.prompts.map(({ name, content }) => [name, content]))
   }
 
+  get #cursor(): Cursor {
+    if (this.#madeCursor) return this.#madeCursor
+    this.#texts.shareIn(this.#tape.steps)
+    return (this.#madeCursor = new Cursor(this.#tape, this.#options))
+  }
+
   /** @returns its address, with the secret. */
   async start(): Promise<string> {
     await new Promise<void>((resolve) => this.#server.listen(0, '127.0.0.1', resolve))
+    // Of a long tape, this takes as long as the agent's own start.
+    setImmediate(() => this.#cursor)
     return `http://127.0.0.1:${(this.#server.address() as AddressInfo).port}/${this.#secret}`
   }
 
@@ -252,11 +259,8 @@ export class ReplayHost {
       body: content,
     })) as Response
     const text = await reply.text()
-    if (method === 'POST' && path.startsWith('/openapi/v1/events')) {
-      this.#texts.shareIn(this.#service.events.slice(this.#sharedEvents))
-      this.#sharedEvents = this.#service.events.length
-      this.#options.onEvents?.(this.#service.events)
-    }
+    const isRecorded = method === 'POST' && path.startsWith('/openapi/v1/events')
+    if (isRecorded) this.#options.onEvents?.(this.#service.events)
     const isRead = method === 'GET' && reply.status === 200
     const replyHeaders =
       isRead && path.startsWith('/openapi/v1/firewall-approvals/')
@@ -268,6 +272,10 @@ export class ReplayHost {
     const sentHeaders = { 'content-type': 'application/json', ...(etag !== null && { etag }) }
     if (reply.status === 304) response.writeHead(304, sentHeaders).end()
     else send(response, { status: reply.status, headers: sentHeaders, body: replyHeaders })
+    if (!isRecorded) return
+    // The client goes on meanwhile.
+    this.#texts.shareIn(this.#service.events.slice(this.#sharedEvents))
+    this.#sharedEvents = this.#service.events.length
   }
 
   /** A client claims an approval before the tool runs. */

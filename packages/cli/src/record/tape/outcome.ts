@@ -6,19 +6,20 @@ import type { DecisionStep, TapeStep } from './tape.ts'
 /** Decisions are no questions, so the cursor does not see them. Parallel calls are decided in any order. */
 export function decisionDeparture(cursor: Cursor, tape: readonly TapeStep[], now: readonly TapeStep[]): void {
   if (cursor.departure) return
-  const left = now.filter((step) => step.kind === 'decision')
+  // The last is the first: they are taken from the end, as a rule.
+  const left = now.filter((step) => step.kind === 'decision').reverse()
   for (const step of tape) {
     if (step.kind !== 'decision' || step.within !== undefined) continue
-    const same = left.findIndex((one) => decisionDifferences(step, one).length === 0)
+    const same = left.findLastIndex((one) => decisionDifferences(step, one).length === 0)
     if (same !== -1) {
       left.splice(same, 1)
       continue
     }
-    const other = left.find(({ tool }) => tool === step.tool)
+    const other = left.findLast(({ tool }) => tool === step.tool)
     const text = other ? `now it is ${stepText(other)}` : 'now nothing is decided'
     return cursor.depart(step, text, other ? decisionDifferences(step, other) : [])
   }
-  const [more] = left
+  const more = left.at(-1)
   if (more) cursor.depart(undefined, `now there is also ${stepText(more)}`, [])
 }
 

@@ -218,8 +218,23 @@ function depthOf(line: Buffer): number {
 
 /** A text: what follows the name of the member in the message. */
 type Check = (value: unknown) => boolean | string
-/** In the order in which they are written. `?` at the end: optional. */
-type Members = Readonly<Record<string, Check>>
+interface Member {
+  name: string
+  isOptional: boolean
+  check: Check
+}
+/** In the order in which they are written. */
+type Members = ReadonlyMap<string, Member>
+
+/** `?` at the end of a name: optional. */
+function membersOf(checks: Readonly<Record<string, Check>>): Members {
+  return new Map(
+    Object.entries(checks).map(([written, check]) => {
+      const name = written.replace('?', '')
+      return [name, { name, isOptional: name !== written, check }]
+    }),
+  )
+}
 
 const isText: Check = (value) => typeof value === 'string'
 const isCount: Check = (value) => Number.isSafeInteger(value) && (value as number) >= 0
@@ -233,16 +248,16 @@ const listOf =
     Array.isArray(value) && value.every((item: unknown) => isObject(item) && faultIn(item, members) === undefined)
 const isStatus: Check = (value) => isHttpStatus(value) || ' must be a status of an HTTP answer, from 200 to 599'
 
-const OBSTACLE: Members = { step: isCount, why: isText }
-const PROMPT: Members = {
+const OBSTACLE = membersOf({ step: isCount, why: isText })
+const PROMPT = membersOf({
   name: isText,
   promptId: isText,
   version: isText,
   versionId: isText,
   hash: isText,
   content: isText,
-}
-const POLICY: Members = {
+})
+const POLICY = membersOf({
   policyId: isText,
   name: isText,
   'description?': isText,
@@ -252,10 +267,10 @@ const POLICY: Members = {
   action: isText,
   'onError?': isText,
   'hash?': isText,
-}
-const LABEL: Members = { tool: isText, 'output?': isTexts, 'does?': isTexts, 'when?': isText }
+})
+const LABEL = membersOf({ tool: isText, 'output?': isTexts, 'does?': isTexts, 'when?': isText })
 const RECORDERS = ['sdk', 'wire', 'otlp']
-const HEAD: Members = {
+const HEAD = membersOf({
   tape: (value) => value === TAPE_VERSION,
   run: isText,
   agent: isText,
@@ -266,17 +281,17 @@ const HEAD: Members = {
   prompts: listOf(PROMPT),
   policies: listOf(POLICY),
   'labels?': listOf(LABEL),
-}
+})
 
-const WIRE: Members = {
+const WIRE = membersOf({
   protocol: isText,
   status: isStatus,
   isStream: (value) => typeof value === 'boolean',
   body: isText,
-}
-const TIMED: Members = { step: isCount, kind: isText, from: isCount, to: isCount, 'agent?': isText, 'within?': isCount }
+})
+const TIMED = { step: isCount, kind: isText, from: isCount, to: isCount, 'agent?': isText, 'within?': isCount }
 const MEMBERS: Readonly<Record<TapeStep['kind'], Members>> = {
-  model: {
+  model: membersOf({
     ...TIMED,
     'model?': isText,
     'messages?': isAny,
@@ -292,8 +307,8 @@ const MEMBERS: Readonly<Record<TapeStep['kind'], Members>> = {
       const fault = isObject(value) && faultIn(value, WIRE)
       return fault === undefined || (fault && `.${fault}`)
     },
-  },
-  tool: {
+  }),
+  tool: membersOf({
     ...TIMED,
     tool: isText,
     'input?': isAny,
@@ -305,11 +320,11 @@ const MEMBERS: Readonly<Record<TapeStep['kind'], Members>> = {
     'askedBy?': isCount,
     'latency?': isNumber,
     'unguarded?': isTrue,
-  },
-  decision: { ...TIMED, tool: isText, action: isText, policies: isTexts, 'input?': isAny },
-  approval: { ...TIMED, tool: isText, 'inputHash?': isText, status: isText, 'reason?': isText },
-  input: { ...TIMED, text: isAny },
-  end: { ...TIMED, status: isText, 'error?': isAny },
+  }),
+  decision: membersOf({ ...TIMED, tool: isText, action: isText, policies: isTexts, 'input?': isAny }),
+  approval: membersOf({ ...TIMED, tool: isText, 'inputHash?': isText, status: isText, 'reason?': isText }),
+  input: membersOf({ ...TIMED, text: isAny }),
+  end: membersOf({ ...TIMED, status: isText, 'error?': isAny }),
 }
 
 function headOf(line: Json): TapeHead {
@@ -339,23 +354,21 @@ export function isHttpStatus(value: unknown): value is number {
 
 /** Names the member, never its value. */
 function faultIn(line: Json, members: Members): string | undefined {
-  for (const [given, check] of Object.entries(members)) {
-    const name = given.replace('?', '')
+  for (const { name, isOptional, check } of members.values()) {
     if (!Object.hasOwn(line, name)) {
-      if (name === given) return `${name} is missing`
+      if (!isOptional) return `${name} is missing`
       continue
     }
     const result = check(line[name])
     if (result !== true) return `${name}${result || ' has a wrong value'}`
   }
-  const other = Object.keys(line).find((name) => !Object.hasOwn(members, name) && !Object.hasOwn(members, `${name}?`))
+  const other = Object.keys(line).find((name) => !members.has(name))
   return other === undefined ? undefined : `has an unknown member ${JSON.stringify(other.slice(0, 40))}`
 }
 
 function ordered(value: object, members: Members): object {
-  const names = Object.keys(members).map((name) => name.replace('?', ''))
   return Object.fromEntries(
-    names.flatMap((name) => {
+    [...members.keys()].flatMap((name) => {
       const member = (value as Json)[name]
       return member === undefined ? [] : [[name, member]]
     }),
