@@ -434,7 +434,7 @@ test('Codex is recorded as the model answered', { skip: agents.skip, timeout: 60
   mkdirSync(path.join(home, '.codex'))
   const settings = ['model = "gpt-5"', 'approval_policy = "never"', 'sandbox_mode = "danger-full-access"']
   writeFileSync(path.join(home, '.codex/config.toml'), `${settings.join('\n')}\n`)
-  const codex = `exec ${executable('@openai/codex-*/vendor/*/bin/codex')} -c "openai_base_url=\"$OPENAI_BASE_URL\"" exec --skip-git-repo-check 'Go on.'`
+  const codex = `exec ${executable('@openai/codex-*/vendor/*/bin/codex')} -c "openai_base_url=\\"$OPENAI_BASE_URL\\"" exec --skip-git-repo-check 'Go on.'`
   const { output, events } = await recorded('codex', ['sh', '-c', codex], {
     HOME: home,
     CODEX_API_KEY: 'sk-live-secret',
