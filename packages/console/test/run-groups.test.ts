@@ -205,6 +205,30 @@ describe('agents and sessions', { skip: withoutChromium }, () => {
     await found.locator('mark').getByText('Nothing').waitFor()
     await page.getByLabel('Search payloads').fill('absent')
     await page.getByRole('heading', { name: 'Nothing found' }).waitFor()
+
+    // What users wrote comes before newer prompts, which stand once.
+    const prompt = { label: 'System prompt', payload: { text: 'Vouchers are for members' } }
+    const wrote = { eventType: 'USER_INPUT', label: 'Hello', payload: { text: 'Where is my vouchers code?' } }
+    await tacho.service.record([
+      event({ runId: 'asked', ...wrote, timestamp: Date.now() - 60_000 }),
+      ...['one', 'two', 'three'].map((runId) => event({ runId: `prompted-${runId}`, ...prompt })),
+    ])
+    await eventually(async () => {
+      const { body } = await tacho.service.operator<SearchHitPage>(`${find}?q=vouchers`)
+      return body.items.length === 4
+    }, 'the index to have the prompts')
+    await page.getByLabel('Search payloads').fill('vouchers')
+    const written = page.getByRole('list', { name: 'Written by users' }).getByRole('listitem')
+    await written.getByText('Where is my vouchers code?').waitFor()
+    await found.getByText('Vouchers are for members').waitFor()
+    assert.deepEqual([await written.count(), await found.count()], [1, 1])
+    await page.getByRole('button', { name: 'The same text 2 times more' }).click()
+    await page.getByRole('list', { name: 'Steps with the same text' }).getByRole('link').nth(1).waitFor()
+    await assertLooks(page, 'search repeated')
+    // A query with a type of its own is sent as it is.
+    await page.getByLabel('Search payloads').fill('vouchers type:user_input')
+    await found.getByText('Where is my vouchers code?').waitFor()
+    assert.equal(await written.count(), 0)
     await close()
   })
 

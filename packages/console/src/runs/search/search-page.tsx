@@ -1,9 +1,7 @@
 /** Finds steps by the text of their payloads, and leads to them. */
-import { stepName } from '../page/notes.ts'
 import { useQuery } from '@tanstack/react-query'
 import { getRouteApi, Link, useNavigate } from '@tanstack/react-router'
-import { useEffect, useRef } from 'react'
-import type { SearchSettings, SearchHit } from '@tacho/contract/runs/search.ts'
+import type { SearchSettings } from '@tacho/contract/runs/search.ts'
 import { refusalOf } from '../../web/api.ts'
 import { RunsTabs } from '../../web/ui/tabs.tsx'
 import { SEARCH_FILTERS } from '@tacho/contract/runs/run-filters.ts'
@@ -19,9 +17,8 @@ import { useTitle } from '../../web/ui/browser.ts'
 import { searchSettingsQuery, useHits } from './queries.ts'
 import { SearchSwitch } from './search-switch.tsx'
 import { SEARCH_SINCE_DEFAULT } from '../address.ts'
-import { EventType } from '../event-type.tsx'
-import { Marked } from '../../web/text/shown-text.tsx'
-import { Time } from '../../web/text/times.tsx'
+import { groupHits, splitQuery } from './hit-groups.ts'
+import { HitList } from './hit-list.tsx'
 
 const route = getRouteApi('/w/$workspace/$environment/search')
 const QUERY_ID = 'search-payloads'
@@ -79,12 +76,17 @@ function Search({ settings }: { settings: SearchSettings }) {
   const search = route.useSearch()
   const { place } = route.useRouteContext()
   const navigate = useNavigate()
-  const hits = useHits(place.environment.id, search, settings.state)
   const { q = '' } = search
+  // What users wrote comes first, whatever else is newer.
+  const split = splitQuery(q)
+  const users = useHits(place.environment.id, { ...search, q: split?.users ?? '' }, settings.state)
+  const hits = useHits(place.environment.id, { ...search, q: split?.others ?? q }, settings.state)
+  const userGroups = split ? groupHits(users.items) : []
+  const groups = groupHits(hits.items)
   const current = useListKeys({
-    items: q === '' ? [] : hits.items,
-    keyOf: ({ event }) => event.id,
-    open: ({ run, event }) =>
+    items: q === '' ? [] : [...userGroups, ...groups],
+    keyOf: ({ hit: { event } }) => event.id,
+    open: ({ hit: { run, event } }) =>
       void navigate({
         to: '/w/$workspace/$environment/runs/$runId',
         params: { ...params, runId: run.runId },
@@ -121,13 +123,23 @@ function Search({ settings }: { settings: SearchSettings }) {
         <Trouble error={hits.error} retry={() => void hits.refetch()} />
       ) : q === '' ? (
         <HowTo />
-      ) : hits.isPending ? (
+      ) : hits.isPending || (split !== null && users.isPending) ? (
         <PagePending />
       ) : (
         <>
-          {hits.items.length > 0 ? (
-            <HitList items={hits.items} current={current} />
-          ) : (
+          {userGroups.length > 0 && (
+            <section>
+              <h2 className="border-b border-line pt-3 pb-2 text-sm font-semibold">Written by users</h2>
+              <HitList label="Written by users" groups={userGroups} current={current} />
+              <More list={users} label="Show older words of users" />
+              {(groups.length > 0 || hits.hasNextPage) && (
+                <h2 className="border-b border-line pt-6 pb-2 text-sm font-semibold">Other steps</h2>
+              )}
+            </section>
+          )}
+          {groups.length > 0 ? (
+            <HitList label="Steps found" groups={groups} current={current} />
+          ) : userGroups.length === 0 ? (
             <Empty
               title={
                 hits.hasNextPage
@@ -139,8 +151,8 @@ function Search({ settings }: { settings: SearchSettings }) {
             >
               Words are found whole: refund does not find refunds. Case and accents do not matter.
             </Empty>
-          )}
-          <More list={hits} label={hits.items.length > 0 ? 'Show older steps' : 'Search older steps'} />
+          ) : null}
+          <More list={hits} label={groups.length > 0 ? 'Show older steps' : 'Search older steps'} />
         </>
       )}
     </>
@@ -187,63 +199,5 @@ function HowTo() {
         ))}
       </ul>
     </Empty>
-  )
-}
-
-const placeRoute = getRouteApi('/w/$workspace/$environment')
-
-interface Props {
-  items: readonly SearchHit[]
-  /** The one that the keys have chosen. */
-  current: SearchHit | undefined
-}
-
-function HitList({ items, current }: Props) {
-  return (
-    <ul aria-label="Steps found">
-      {items.map((hit) => (
-        <Hit key={`${hit.run.id} ${hit.event.eventId}`} hit={hit} isCurrent={hit === current} />
-      ))}
-    </ul>
-  )
-}
-
-function Hit({ hit: { run, event, snippet }, isCurrent }: { hit: SearchHit; isCurrent: boolean }) {
-  const params = placeRoute.useParams()
-  const row = useRef<HTMLLIElement>(null)
-  useEffect(() => {
-    if (isCurrent) row.current?.scrollIntoView({ block: 'nearest' })
-  }, [isCurrent])
-  return (
-    <li
-      ref={row}
-      data-current={isCurrent}
-      className="relative border-b border-line px-2 py-2.5 text-sm hover:bg-hover data-[current=true]:bg-accent-wash"
-    >
-      <div className="flex items-center gap-2">
-        <EventType type={event.eventType} />
-        <Link
-          to="/w/$workspace/$environment/runs/$runId"
-          params={{ ...params, runId: run.runId }}
-          search={{ step: event.eventId }}
-          title={event.label}
-          // The whole row opens the step.
-          className="min-w-0 truncate font-medium after:absolute after:inset-0"
-        >
-          <bdi>{event.label === '' ? event.eventType : stepName(event)}</bdi>
-        </Link>
-        <span className="ml-auto shrink-0 text-soft">
-          <Time at={event.timestamp} />
-        </span>
-      </div>
-      <p className="mt-1 line-clamp-3 max-w-4xl wrap-anywhere">
-        <bdi>
-          <Marked parts={snippet} />
-        </bdi>
-      </p>
-      <p className="mt-1 truncate text-soft">
-        <bdi>{run.agent.name}</bdi> · <bdi className="font-mono text-xs">{run.runId}</bdi>
-      </p>
-    </li>
   )
 }

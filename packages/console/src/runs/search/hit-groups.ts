@@ -1,0 +1,39 @@
+/** Hits with the same text stand once: a system prompt that each run sends would fill pages before what a user wrote. */
+import type { SearchHit } from '@tacho/contract/runs/search.ts'
+
+export interface HitGroup {
+  /** The newest of them. */
+  hit: SearchHit
+  /** The older ones with the same type, label and text. */
+  others: SearchHit[]
+}
+
+/** In the order of the first of each. */
+export function groupHits(hits: readonly SearchHit[]): HitGroup[] {
+  const groups = new Map<string, HitGroup>()
+  for (const hit of hits) {
+    const { eventType, label } = hit.event
+    const key = JSON.stringify([eventType, label, hit.snippet.map(({ text }) => text).join('')])
+    const group = groups.get(key)
+    if (group) group.others.push(hit)
+    else groups.set(key, { hit, others: [] })
+  }
+  return [...groups.values()]
+}
+
+const USER_WORDS = 'type:user_input'
+/** A longer query has no room for one more part. */
+const WORDS_MAX = 28
+const CHARS_MAX = 950
+
+/** The query for what users wrote and that for all else; null if it is empty, names types itself, or is too long. */
+export function splitQuery(q: string): { users: string; others: string } | null {
+  if (
+    q.trim() === '' ||
+    /type:/i.test(q) ||
+    q.length > CHARS_MAX ||
+    (q.match(/[\p{L}\p{N}]+/gu)?.length ?? 0) > WORDS_MAX
+  )
+    return null
+  return { users: `${q} ${USER_WORDS}`, others: `${q} -${USER_WORDS}` }
+}
