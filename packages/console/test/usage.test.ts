@@ -269,6 +269,17 @@ describe('usage and rollout', { skip: withoutChromium }, () => {
     await page.getByRole('link', { name: 'support' }).waitFor()
     await page.locator('.plot canvas').waitFor()
     await assertLooks(page, 'usage')
+    // Paper is white and narrow, whatever the screen is.
+    await page.emulateMedia({ colorScheme: 'dark' })
+    await page.emulateMedia({ media: 'print' })
+    await page.waitForFunction(() => {
+      const canvas = document.querySelector<HTMLCanvasElement>('.plot canvas')
+      const { data = [] } = canvas?.getContext('2d')?.getImageData(0, 0, canvas.width, canvas.height) ?? {}
+      let lines = 0
+      for (let at = 0; at < data.length; at += 4) if (data[at] === 0xe4 && data[at + 1] === 0xe5) lines++
+      return lines > 100 && (canvas?.clientWidth ?? 0) <= 640
+    })
+    await page.emulateMedia({ media: 'screen', colorScheme: 'light' })
     await page.goto(`${tacho.home}/rollout`)
     await page.getByRole('link', { name: 'limit' }).first().waitFor()
     await page.getByRole('button', { name: 'Show clients' }).click()

@@ -174,8 +174,12 @@ async function rotate(webhookId: string, options: EnvironmentOptions): Promise<v
 
 function printSecret(webhook: CreatedWebhook, { json }: EnvironmentOptions): void {
   if (json) return printJson(webhook)
-  process.stderr.write(`Webhook ${webhook.id} to ${printable(webhook.url)}. Its secret is shown only once:\n`)
-  printLine(webhook.secret)
+  const made = `Webhook ${webhook.id} to ${printable(webhook.url)}.`
+  // Chats, PagerDuty and mail check no signature: a secret beside the signing secret of a Slack app only confuses.
+  if (webhook.format === 'standard') {
+    process.stderr.write(`${made} Its secret is shown only once:\n`)
+    printLine(webhook.secret)
+  } else process.stderr.write(`${made} Its receiver checks no signature, so there is no secret to keep.\n`)
   printRequestUrl(webhook)
 }
 

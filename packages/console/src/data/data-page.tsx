@@ -1,6 +1,6 @@
 /** What an environment stores, finds, exports and erases. */
 import { useQuery } from '@tanstack/react-query'
-import { getRouteApi } from '@tanstack/react-router'
+import { getRouteApi, useLocation, useNavigate } from '@tanstack/react-router'
 import { useState } from 'react'
 import type { Erasure, ErasureStatus } from '@tacho/contract/data/erasure.ts'
 import { SearchSwitch } from '../runs/search/search-switch.tsx'
@@ -18,6 +18,7 @@ import { Time } from '../web/text/times.tsx'
 import { EraseDialog, KIND_WORDS } from './erase-dialog.tsx'
 import { stillRunning } from '@tacho/contract/runs/run-text.ts'
 import { useErasures } from './queries.ts'
+import { ReceiptDialog } from './receipt-dialog.tsx'
 
 const route = getRouteApi('/w/$workspace/$environment/settings/data')
 
@@ -69,6 +70,9 @@ function SearchIndex({ environmentId, isAdmin }: { environmentId: string; isAdmi
   )
 }
 
+/** The whole row opens the receipt. */
+const ROW_BUTTON = 'font-medium after:absolute after:inset-0'
+
 const NOTES: Record<ErasureStatus, string> = {
   SEARCHING: 'Runs are still being found; those found are already invisible',
   REMOVING: 'Everything is invisible; its rows are being deleted',
@@ -79,6 +83,10 @@ const NOTES: Record<ErasureStatus, string> = {
 function Erasures({ place }: { place: Place }) {
   const list = useErasures(place.environment.id)
   const [isErasing, setErasing] = useState(false)
+  const navigate = useNavigate()
+  // The address of a receipt.
+  const { hash } = useLocation()
+  const open = (id: string) => void navigate({ to: '.', hash: id, replace: true, resetScroll: false })
   return (
     <Section title="Erased on request" className="mt-8">
       {isBlocking(list.error, list.data) ? (
@@ -88,7 +96,7 @@ function Erasures({ place }: { place: Place }) {
       ) : list.items.length === 0 ? (
         <Nothing>Nothing was erased. A run, session, agent, client or user can be erased forever.</Nothing>
       ) : (
-        <DataTable label="Erasures" columns={COLUMNS} items={list.items} keyOf={({ id }) => id} />
+        <DataTable label="Erasures" columns={columns(open)} items={list.items} keyOf={({ id }) => id} />
       )}
       <More list={list} label="Show older erasures" />
       {place.may('admin') && (
@@ -97,19 +105,31 @@ function Erasures({ place }: { place: Place }) {
         </Button>
       )}
       {isErasing && <EraseDialog place={place} subject={null} onClose={() => setErasing(false)} />}
+      {UUID.test(hash) && (
+        <ReceiptDialog environmentId={place.environment.id} erasureId={hash} onClose={() => open('')} />
+      )}
     </Section>
   )
 }
 
-const COLUMNS: Column<Erasure>[] = [
+const UUID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/
+
+const columns = (open: (erasureId: string) => void): Column<Erasure>[] => [
   { head: 'Requested', cell: ({ createdAt }) => <Time at={createdAt} /> },
   {
     head: 'What',
     main: true,
-    cell: ({ kind, subjectHash, reason, runningRuns }) => (
+    cell: ({ id, kind, subjectHash, reason, runningRuns }) => (
       <>
         <span className="block truncate">
-          {KIND_WORDS[kind]}{' '}
+          <button
+            type="button"
+            aria-label={`Receipt: ${KIND_WORDS[kind]}`}
+            onClick={() => open(id)}
+            className={ROW_BUTTON}
+          >
+            {KIND_WORDS[kind]}
+          </button>{' '}
           <code
             className="font-mono text-xs text-soft"
             title={`SHA-256 of the erasure id, the kind and the id: ${subjectHash}`}

@@ -12,6 +12,7 @@ import { Field, SelectField } from '../web/ui/field.tsx'
 import { FormDialog } from '../web/ui/form-dialog.tsx'
 import { counted } from '../web/text/format.ts'
 import { Refused } from '../web/ui/states.tsx'
+import { FieldSuggestions } from './field-suggestions.tsx'
 import { erasurePreviewQuery } from './queries.ts'
 import { MenuItem, Popover } from '../web/ui/overlay.tsx'
 
@@ -77,13 +78,16 @@ export function EraseDialog({ place, subject, onClose }: EraseDialogProps) {
               required
             />
             {kind === 'user' && (
-              <Field
-                label="Payload field"
-                hint="Such as customer.id. Empty: only the runs for this end user, and the session with this id"
-                value={field}
-                onChange={(event) => setField(event.target.value)}
-                autoComplete="off"
-              />
+              <div>
+                <Field
+                  label="Payload field"
+                  hint="Such as customer.id. Empty: only the runs for this end user, and the session with this id"
+                  value={field}
+                  onChange={(event) => setField(event.target.value)}
+                  autoComplete="off"
+                />
+                <FieldSuggestions environmentId={environmentId} id={id} field={field} onChoose={setField} />
+              </div>
             )}
           </>
         ) : (

@@ -1,6 +1,6 @@
 /** Dialogs that change an issue: assign, ignore, merge, split. */
 import { useMutation, useQuery, keepPreviousData } from '@tanstack/react-query'
-import { useId, useState } from 'react'
+import { useDeferredValue, useId, useState } from 'react'
 import { LIMITS } from '@tacho/contract/engine/limits.ts'
 import { allItems } from '@tacho/client/items.ts'
 import { ISSUE_STATES } from '@tacho/contract/engine/words.ts'
@@ -137,16 +137,19 @@ export function IgnoreDialog(props: DialogProps<string | null>) {
 
 const SHOWN = 100
 
-/** Into one of the chosen issues; a single one into any other. */
+/** Into one of the chosen issues; a single one into any other, which a search finds. */
 export function MergeDialog(props: DialogProps<string> & { environmentId: string }) {
   const { environmentId, targets, onClose } = props
   const isOne = targets.length === 1
   const [most] = targets.toSorted((a, b) => b.affectedRuns - a.affectedRuns)
   const [into, setInto] = useState(isOne ? null : (most?.id ?? null))
   const [state, setState] = useState<IssueState>('OPEN')
+  const [typed, setTyped] = useState('')
+  const q = useDeferredValue(typed.trim())
   const { data } = useQuery({
-    queryKey: ['issues', environmentId, 'to merge', state],
-    queryFn: () => api.listIssues({ params: { environmentId }, query: { state, limit: SHOWN } }),
+    queryKey: ['issues', environmentId, 'to merge', state, q],
+    queryFn: ({ signal }) =>
+      api.listIssues({ params: { environmentId }, query: { state, limit: SHOWN, ...(q !== '' && { q }) } }, { signal }),
     placeholderData: keepPreviousData,
     enabled: isOne,
   })
@@ -156,7 +159,7 @@ export function MergeDialog(props: DialogProps<string> & { environmentId: string
     <FormDialog
       title={isOne ? 'Merge into another issue' : `Merge${them(targets)} into one`}
       act="Merge"
-      isReady={into !== null}
+      isReady={others.some(({ id }) => id === into)}
       isBusy={merge.isPending}
       error={merge.error}
       onSubmit={() => into !== null && merge.mutate(into)}
@@ -168,14 +171,28 @@ export function MergeDialog(props: DialogProps<string> & { environmentId: string
         {isOne ? 'the other' : 'this'} issue. A split undoes this.
       </p>
       {isOne && (
-        <Choice
-          label="State"
-          value={state}
-          options={ISSUE_STATES.map((one) => [one, stateWord(one)])}
-          onChange={(chosen) => setState(chosen as IssueState)}
-        />
+        <div className="flex flex-wrap gap-2">
+          <input
+            type="search"
+            aria-label="Find an issue"
+            placeholder="Title, tool, message or agent"
+            autoFocus
+            value={typed}
+            maxLength={LIMITS.searchChars}
+            onChange={(event) => setTyped(event.target.value)}
+            className="field h-9 min-w-0 flex-1 text-base sm:text-sm"
+          />
+          <Choice
+            label="State"
+            value={state}
+            options={ISSUE_STATES.map((one) => [one, stateWord(one)])}
+            onChange={(chosen) => setState(chosen as IssueState)}
+          />
+        </div>
       )}
-      {data && others.length === 0 && <p className="mt-3 text-sm text-soft">There is no other issue in this state.</p>}
+      {data && others.length === 0 && (
+        <p className="mt-3 text-sm text-soft">No other issue in this state{q !== '' && ' matches'}.</p>
+      )}
       <fieldset className="mt-2">
         <legend className="sr-only">Issue</legend>
         {others.map(({ id, title, affectedRuns }) => (
@@ -189,7 +206,7 @@ export function MergeDialog(props: DialogProps<string> & { environmentId: string
               onChange={() => setInto(id)}
               className="accent-accent-fill"
             />
-            <bdi className="min-w-0 flex-1 truncate" title={title}>
+            <bdi className="line-clamp-2 min-w-0 flex-1 wrap-anywhere" title={title}>
               {title}
             </bdi>
             <span className="tabular text-soft">{counted(affectedRuns, 'run')}</span>

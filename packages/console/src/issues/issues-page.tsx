@@ -18,7 +18,7 @@ import { Time } from '../web/text/times.tsx'
 import { useTitle } from '../web/ui/browser.ts'
 import { IssueActs } from './issue-acts.tsx'
 import { stateWord } from '../web/text/states.ts'
-import { useIssues, useTrends } from './queries.ts'
+import { useAgentNames, useIssues, useTrends } from './queries.ts'
 import type { IssueListAddress } from './address.ts'
 import { RegressionChip, Trend } from './trend.tsx'
 
@@ -32,15 +32,25 @@ const BEHIND = ['detectionType', 'agentId', 'assignee', 'assigned', 'user'] as c
 
 const columns = (
   trends: ReadonlyMap<string, number[]> | undefined,
+  names: ReadonlyMap<string, string>,
   alikeOf: (issue: ListedIssue) => ReactNode,
 ): Column<ListedIssue>[] => [
-  { head: 'Issue', main: true, cell: (issue) => <Title issue={issue}>{alikeOf(issue)}</Title> },
+  {
+    head: 'Issue',
+    main: true,
+    cell: (issue) => (
+      <Title issue={issue} names={names}>
+        {alikeOf(issue)}
+      </Title>
+    ),
+  },
   { head: 'Last 14 days', wide: true, cell: ({ id }) => <Trend days={trends?.get(id)} /> },
-  { head: 'Times', right: true, cell: ({ occurrences }) => compact(occurrences) },
+  // On a phone below the title, which then has two lines: titles begin alike.
+  { head: 'Times', right: true, wide: true, cell: ({ occurrences }) => compact(occurrences) },
   { head: 'Runs', right: true, wide: true, cell: ({ affectedRuns }) => compact(affectedRuns) },
   { head: 'Agents', right: true, wide: true, cell: ({ affectedAgents }) => compact(affectedAgents) },
   { head: 'First seen', wide: true, cell: ({ firstSeenAt }) => <Time at={firstSeenAt} /> },
-  { head: 'Last seen', cell: ({ lastSeenAt }) => <Time at={lastSeenAt} /> },
+  { head: 'Last seen', wide: true, cell: ({ lastSeenAt }) => <Time at={lastSeenAt} /> },
 ]
 
 export function IssuesPage() {
@@ -51,6 +61,7 @@ export function IssuesPage() {
   const { state = 'OPEN' } = search
   const issues = useIssues(place.environment.id, state, search)
   const trends = useTrends(place.environment.id, issues.items)
+  const names = useAgentNames(place.environment.id)
   useTitle('Issues')
 
   const setSearch = (change: IssueListAddress) => void navigate({ to: '.', search: change, replace: true })
@@ -159,7 +170,7 @@ export function IssuesPage() {
         <>
           <DataTable
             label="Issues"
-            columns={[...(mayAct ? choosing : []), ...columns(trends.data, alikeOf)]}
+            columns={[...(mayAct ? choosing : []), ...columns(trends.data, names, alikeOf)]}
             items={issues.items}
             keyOf={({ id }) => id}
             current={current}
@@ -189,24 +200,35 @@ export function IssuesPage() {
   )
 }
 
-function Title({ issue, children }: { issue: ListedIssue; children: ReactNode }) {
+interface TitleProps {
+  issue: ListedIssue
+  /** Of agents, by their ids. */
+  names: ReadonlyMap<string, string>
+  children: ReactNode
+}
+
+function Title({ issue, names, children }: TitleProps) {
   const params = route.useParams()
+  const agents = issue.agentIds.map((id) => names.get(id) ?? id).join(', ')
   return (
     <>
       <Link
         to="/w/$workspace/$environment/issues/$issueId"
         params={{ ...params, issueId: issue.id }}
         title={issue.title}
-        className={ROW_LINK}
+        className={`${ROW_LINK} max-sm:line-clamp-2 max-sm:whitespace-normal max-sm:wrap-anywhere`}
       >
         <bdi>{issue.title}</bdi>
       </Link>
-      <span className="flex items-center gap-2 text-soft">
+      <span className="flex items-center gap-2 text-soft max-sm:flex-wrap max-sm:gap-y-0">
         <RegressionChip issue={issue} />
         {children}
-        {issue.agentIds.length > 0 && (
+        <span className="shrink-0 sm:hidden">
+          {compact(issue.occurrences)}× · <Time at={issue.lastSeenAt} />
+        </span>
+        {agents !== '' && (
           <bdi className="min-w-0 truncate" title={issue.agentIds.join(', ')}>
-            {issue.agentIds.join(', ')}
+            {agents}
           </bdi>
         )}
         {issue.assignee !== null && (

@@ -56,6 +56,22 @@ export function useTrends(environmentId: string, issues: readonly IssueSummary[]
   })
 }
 
+const NO_NAMES: ReadonlyMap<string, string> = new Map()
+
+/** Names of agents, by the ids that they were recorded with. */
+export function useAgentNames(environmentId: string): ReadonlyMap<string, string> {
+  const { data = NO_NAMES } = useQuery({
+    queryKey: ['agents', environmentId, 'names'],
+    queryFn: async ({ signal }) => {
+      const query = { limit: LIMITS.operatorPageMax }
+      const { items } = await api.listAgents({ params: { environmentId }, query }, { signal })
+      return new Map(items.flatMap(({ agentId, name }) => (agentId === null ? [] : [[agentId, name] as const])))
+    },
+    staleTime: 60_000,
+  })
+  return data
+}
+
 export const issueKey = (environmentId: string, issueId: string) => ['issues', environmentId, 'one', issueId] as const
 
 export const issueQuery = (environmentId: string, issueId: string) =>

@@ -1,6 +1,6 @@
 import { useQuery, useMutation } from '@tanstack/react-query'
-import { getRouteApi, useNavigate } from '@tanstack/react-router'
-import { useState } from 'react'
+import { getRouteApi, useLocation, useNavigate } from '@tanstack/react-router'
+import { useEffect, useState } from 'react'
 import type { CreatedInvitation, Invitation, Operator, NewInvitation } from '@tacho/contract/people/operator.ts'
 import { allItems } from '@tacho/client/items.ts'
 import type { Role } from '@tacho/contract/web/route.ts'
@@ -43,6 +43,13 @@ export function PeoplePage() {
     queryFn: calls.invitations,
     enabled: canChange,
   })
+  // The palette leads to the dialog.
+  const { hash } = useLocation()
+  useEffect(() => {
+    if (hash !== 'new' || !canChange) return
+    setOpen({ is: 'invite' })
+    void navigate({ to: '.', search: true, hash: '', replace: true })
+  }, [hash, canChange, navigate])
   useKeys(canChange ? { n: () => setOpen({ is: 'invite' }) } : {})
   const where = isEverywhere ? 'every workspace' : place.workspace.name
 

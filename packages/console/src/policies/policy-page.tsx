@@ -46,6 +46,7 @@ export function PolicyPage() {
     <div className="mx-auto w-full max-w-6xl px-4 pb-12 sm:px-5">
       <ItemHead
         kind="policy"
+        id={data.policyId}
         name={data.newest.name}
         version={data.newest.version}
         archivedAt={data.archivedAt}

@@ -113,10 +113,14 @@ const route = getRouteApi('/w/$workspace/$environment')
 /** In the order of the table. The contract's list is in a larger file. */
 const CALL_STATES: readonly CallState[] = ['ran', 'held', 'blocked', 'neverRan']
 const RUNS_SHOWN = 10
+/** Tools without a hit that are named. */
+const TOOLS_NAMED = 5
 const INPUT_CHARS = 300
 
 function SimulationResult({ result }: { result: Result }) {
   const params = route.useParams()
+  const hitTools = result.tools.filter(({ hits }) => hits > 0)
+  const others = result.tools.filter(({ hits }) => hits === 0)
   return (
     <div className="flex flex-col gap-4 text-sm">
       <p>
@@ -164,7 +168,7 @@ function SimulationResult({ result }: { result: Result }) {
         </div>
       )}
       <Agreement approvals={result.approvals} />
-      {result.tools.length > 0 && (
+      {hitTools.length > 0 && (
         <table aria-label="Tools" className="w-full">
           <thead>
             <tr className="border-b border-line text-left text-xs text-soft">
@@ -174,7 +178,7 @@ function SimulationResult({ result }: { result: Result }) {
             </tr>
           </thead>
           <tbody>
-            {result.tools.map(({ toolName, calls, hits }) => (
+            {hitTools.map(({ toolName, calls, hits }) => (
               <tr key={toolName} className="border-b border-line">
                 <td className="max-w-0 w-full truncate py-1 font-mono">
                   <bdi>{toolName}</bdi>
@@ -185,6 +189,18 @@ function SimulationResult({ result }: { result: Result }) {
             ))}
           </tbody>
         </table>
+      )}
+      {others.length > 0 && (
+        <p className="text-soft">
+          No hit among the calls of{' '}
+          {others.slice(0, TOOLS_NAMED).map(({ toolName, calls }, index) => (
+            <span key={toolName}>
+              {index > 0 && ', '}
+              <bdi className="font-mono text-xs">{toolName}</bdi> ({number(calls)})
+            </span>
+          ))}
+          {others.length > TOOLS_NAMED && `, and ${number(others.length - TOOLS_NAMED)} more`}.
+        </p>
       )}
       {result.hitRuns.length > 0 && (
         <div>

@@ -39,6 +39,8 @@ const POLICIES = [
     condition: 'tool.name == "refund_payment" && tool.input.amount > 200.0',
     severity: 'HIGH',
     action: 'REQUIRE_APPROVAL',
+    // The inputs have no currency of their own.
+    template: 'Refund **{amount} EUR** · {orderId}',
   },
   {
     policyId: REFUND_CEILING,

@@ -8,12 +8,15 @@ import { Chip } from '../../web/ui/chip.tsx'
 import { DamagedChip, State } from '../../web/ui/state.tsx'
 import { MenuItem, Popover } from '../../web/ui/overlay.tsx'
 import { Refused } from '../../web/ui/states.tsx'
+import { useInForce } from './queries.ts'
 
 const route = getRouteApi('/w/$workspace/$environment')
 
 interface Props {
   kind: 'prompt' | 'policy'
+  id: string
   name: string
+  /** The newest. After a roll back, another one is in force. */
   version: string
   archivedAt: string | null
   damaged: boolean
@@ -26,9 +29,11 @@ interface Props {
 }
 
 /** The head of a prompt or policy, with what can be done with it as a whole. */
-export function ItemHead({ kind, name, version, archivedAt, damaged, children, rename, archive, restore }: Props) {
+export function ItemHead({ kind, id, name, version, archivedAt, damaged, children, rename, archive, restore }: Props) {
   const params = route.useParams()
   const { place } = route.useRouteContext()
+  const places = useInForce(place.workspace.id, { kind, id })
+  const inForce = places.find(({ environment }) => environment.id === place.environment.id)?.deployment?.version ?? null
   const [open, setOpen] = useState<'rename' | 'archive' | null>(null)
   const close = () => setOpen(null)
   const list = kind === 'prompt' ? 'prompts' : 'policies'
@@ -43,7 +48,10 @@ export function ItemHead({ kind, name, version, archivedAt, damaged, children, r
           <bdi>{name}</bdi>
         </h1>
         {archivedAt !== null && <State is="ARCHIVED" />}
-        <Chip>version {version}</Chip>
+        {inForce !== null && inForce !== version && <Chip>version {inForce} in force here</Chip>}
+        <Chip>
+          {inForce !== null && inForce !== version ? 'newest: ' : ''}version {version}
+        </Chip>
         {damaged && <DamagedChip note={DAMAGED_VERSION} />}
         {children}
         {place.may('admin') &&

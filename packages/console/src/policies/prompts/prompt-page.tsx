@@ -63,6 +63,7 @@ function OfId() {
     <div className="mx-auto w-full max-w-6xl px-4 pb-12 sm:px-5">
       <ItemHead
         kind="prompt"
+        id={promptId}
         name={data.name}
         version={data.newest.version}
         archivedAt={data.archivedAt}

@@ -1,17 +1,18 @@
 import { useQuery } from '@tanstack/react-query'
-import { getRouteApi } from '@tanstack/react-router'
+import { getRouteApi, useNavigate } from '@tanstack/react-router'
 import { useState } from 'react'
 import { LEAST_QUESTION, questionLikeness } from '../page/alike-runs.ts'
 import { runQuery, useSteps } from '../queries.ts'
 import { Button } from '../../web/ui/button.tsx'
-import { counted, number } from '../../web/text/format.ts'
-import { Empty, PagePending, Trouble } from '../../web/ui/states.tsx'
+import { counted, number, runName } from '../../web/text/format.ts'
+import { PagePending, Trouble } from '../../web/ui/states.tsx'
 import { useTitle } from '../../web/ui/browser.ts'
 import { ALIGNED } from './align.ts'
 import { markOf, useDifferences, usePolicyVersions } from './differences.ts'
 import { aloneText, partingText } from './parting.ts'
 import { PairRow } from './pair-row.tsx'
 import { Sums } from './compared-figures.tsx'
+import { RunChoice } from './run-choice.tsx'
 import { useAlignment, type Pair } from './use-alignment.ts'
 
 const route = getRouteApi('/w/$workspace/$environment/compare')
@@ -20,15 +21,48 @@ const SHOWN = 200
 export function ComparePage() {
   const { a, b, bIn } = route.useSearch()
   useTitle('Compare')
-  if (a === undefined || b === undefined) {
-    return (
-      <>
-        <h1 className="px-4 pt-5 text-xl font-semibold">Compare</h1>
-        <Empty title="Two runs are needed">Open a run and press x to compare it with another one.</Empty>
-      </>
-    )
-  }
+  // The page asks for the runs that its address does not name.
+  if (a === undefined || b === undefined) return <Choose key={a ?? b} chosen={a ?? b} />
   return <Comparison key={`${a}\n${b}\n${bIn}`} a={a} b={b} />
+}
+
+/** Asks for one run after the other. */
+function Choose({ chosen }: { chosen: string | undefined }) {
+  const { place } = route.useRouteContext()
+  const navigate = useNavigate()
+  const [next, setNext] = useState<string | null>(null)
+  const environmentId = place.environment.id
+  const first = useQuery({ ...runQuery(environmentId, chosen ?? ''), enabled: chosen !== undefined })
+  return (
+    <form
+      className="mx-auto w-full max-w-xl px-3 pb-10 sm:px-5"
+      onSubmit={(event) => {
+        event.preventDefault()
+        if (next === null) return
+        void navigate({ to: '.', search: chosen === undefined ? { a: next } : { a: chosen, b: next } })
+      }}
+    >
+      <h1 className="pt-5 text-xl font-semibold">Compare</h1>
+      <p className="mt-1 mb-4 text-sm [overflow-wrap:anywhere]">
+        {chosen === undefined ? (
+          'Choose the first of two runs.'
+        ) : (
+          <>
+            Compare <bdi className="font-medium">{first.data ? runName(first.data) : chosen}</bdi> with:
+          </>
+        )}
+      </p>
+      <RunChoice
+        environmentId={environmentId}
+        agent={first.data ? (first.data.agentId ?? first.data.agent.name) : undefined}
+        except={chosen}
+        onChange={setNext}
+      />
+      <Button look="accent" type="submit" className="mt-3" disabled={next === null}>
+        {chosen === undefined ? 'Next' : 'Compare'}
+      </Button>
+    </form>
+  )
 }
 
 function Comparison({ a, b }: { a: string; b: string }) {

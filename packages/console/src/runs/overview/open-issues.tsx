@@ -57,7 +57,7 @@ function Kind({ of: { issue, others }, trends }: KindProps) {
         aside={
           <>
             <Trend days={addedDays([issue, ...others].map(({ id }) => trends?.get(id)))} className="h-5 w-16 sm:w-24" />
-            <span className="w-16 text-right max-sm:hidden">
+            <span className="w-16 text-right max-sm:hidden print:w-auto">
               <Time at={issue.lastSeenAt} />
             </span>
           </>

@@ -1,8 +1,7 @@
 /** All steps on paper: the lists on screen hold only the rows that are in sight. */
 import { stepName } from './notes.ts'
-import { useEffect, useState } from 'react'
-import { flushSync } from 'react-dom'
-import { clock, duration, number } from '../../web/text/format.ts'
+import { clock, duration, exact, number } from '../../web/text/format.ts'
+import { useIsPrinting } from '../../web/ui/printing.ts'
 import { EventType } from '../event-type.tsx'
 import { ProblemMark, useProblemMarks } from './problem-mark.tsx'
 import type { Problem } from './problems.ts'
@@ -27,7 +26,8 @@ function Printed({ runId, steps, total, problems }: Props) {
   return (
     <section className="hidden px-3 print:block">
       <p className="py-2 text-sm">
-        {shown}, without payloads.{' '}
+        {shown}
+        {timesText(steps)}, without payloads.{' '}
         <code className="font-mono">tacho runs export {runId} --html run.html --payloads</code> writes a page with them.
       </p>
       <table className="tabular w-full text-left text-xs">
@@ -60,22 +60,12 @@ function Printed({ runId, steps, total, problems }: Props) {
   )
 }
 
-/** The browser takes its picture of the page right after this event: the rows must be there by then. */
-function useIsPrinting(): boolean {
-  const [isPrinting, setPrinting] = useState(false)
-  useEffect(() => {
-    const paper = window.matchMedia('print')
-    const show = () => flushSync(() => setPrinting(true))
-    const hide = () => setPrinting(false)
-    const turn = () => (paper.matches ? show() : hide())
-    window.addEventListener('beforeprint', show)
-    window.addEventListener('afterprint', hide)
-    paper.addEventListener('change', turn)
-    return () => {
-      window.removeEventListener('beforeprint', show)
-      window.removeEventListener('afterprint', hide)
-      paper.removeEventListener('change', turn)
-    }
-  }, [])
-  return isPrinting
+/** A clock alone does not say the day. */
+function timesText(steps: readonly Step[]): string {
+  if (steps.length === 0) return ''
+  const times = steps.map(({ time }) => time)
+  // Not with Math.min(...times): a run may have 30,000 steps.
+  const from = times.reduce((a, b) => Math.min(a, b))
+  const to = times.reduce((a, b) => Math.max(a, b))
+  return `, ${exact(from)} to ${exact(to)}`
 }

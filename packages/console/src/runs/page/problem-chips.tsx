@@ -71,7 +71,7 @@ export function ProblemChips({ environmentId, runId, problems, selected, onSelec
         </Link>
       ))}
       {!isOpen && issues.length > ISSUES_SHOWN && (
-        <button type="button" onClick={() => setOpen(true)} className="link shrink-0 text-xs">
+        <button type="button" onClick={() => setOpen(true)} className="link min-h-6 shrink-0 text-xs">
           and {counted(issues.length - ISSUES_SHOWN, 'more issue')}
         </button>
       )}

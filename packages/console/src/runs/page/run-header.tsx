@@ -74,7 +74,9 @@ export function RunHeader({ run, question, failed, onCompare, onJudge, onFailure
           </bdi>
         </h1>
         <span className="flex shrink-0 items-center gap-2.5">
-          <Copy text={run.runId} label="Copy id" />
+          <span className="print:hidden">
+            <Copy text={run.runId} label="Copy id" />
+          </span>
           <RunStatusChip run={run} />
           {run.pinnedAt !== null && <Chip>Pinned</Chip>}
         </span>
@@ -89,7 +91,7 @@ export function RunHeader({ run, question, failed, onCompare, onJudge, onFailure
         ) : (
           silence !== null && <span className="shrink-0 text-sm text-amber">no event for {duration(silence)}</span>
         )}
-        <span className="ml-auto flex flex-wrap items-center gap-x-2 sm:shrink-0">
+        <span className="ml-auto flex flex-wrap items-center gap-x-2 sm:shrink-0 print:hidden">
           {(run.status === 'FAILED' || run.status === 'CANCELLED') && <GoodRun key={run.id} run={run} />}
           {Object.hasOwn(run.metadata, 'replayOf') && <OriginalRun key={run.id} run={run} />}
           <Button look="quiet" onClick={onCompare}>
@@ -210,7 +212,7 @@ function Why({ run, failed, onFailure }: Pick<Props, 'run' | 'failed' | 'onFailu
         </span>
       )}
       {failure !== null && (
-        <button type="button" onClick={onFailure} className="link ml-2 text-sm" title="Key: e">
+        <button type="button" onClick={onFailure} className="link ml-2 text-sm print:hidden" title="Key: e">
           {run.closedByRuleAt === null ? 'Show where' : 'Show its last error'}
         </button>
       )}

@@ -27,7 +27,7 @@ export function RunToolbar(props: Props) {
   const isRaw = useRawMessages()
   const { view, find, shown, total, search, onStep, isComplete, zoomedTo, onWhole, onChange } = props
   return (
-    <div className="flex items-center gap-3 py-2">
+    <div className="flex items-center gap-3 py-2 print:hidden">
       <div role="group" aria-label="View" className="flex shrink-0 rounded-lg bg-hover p-0.5">
         {VIEWS.map((name) => (
           <button

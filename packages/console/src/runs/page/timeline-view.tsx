@@ -157,7 +157,8 @@ function Turn({ branch, onTurn }: TurnProps) {
       aria-expanded={!branch.isClosed}
       aria-label={`Steps of ${stepName(branch.step)}`}
       onClick={() => onTurn(branch)}
-      className="h-6 w-4 shrink-0 text-left text-xs text-soft hover:text-ink"
+      // 24 px wide for a finger, 16 in the row.
+      className="relative z-10 -mr-1 -ml-1 h-6 w-6 shrink-0 pl-1 text-left text-xs text-soft hover:text-ink"
     >
       {branch.isClosed ? '▸' : '▾'}
     </button>

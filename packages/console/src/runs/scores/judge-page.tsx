@@ -70,7 +70,7 @@ export function JudgePage() {
   return (
     <div className="full-height flex flex-col">
       <div className="border-b border-line px-3 pt-5 pb-3 sm:px-5">
-        <h1 className="text-xl font-semibold">Runs</h1>
+        <h1 className="text-xl font-semibold">Judge</h1>
         <RunsTabs />
         <QueueFilters
           environmentId={environmentId}

@@ -59,6 +59,8 @@ export const PLACES_TO_START = [
   { name: 'New policy', also: 'write a condition', to: '/w/$workspace/$environment/new-policy' },
   { name: 'New prompt', also: 'write a prompt', to: '/w/$workspace/$environment/new-prompt' },
   { name: 'Compare two runs', also: 'difference', to: '/w/$workspace/$environment/compare' },
+  // With this hash, its page opens the dialog.
+  { name: 'Invite a colleague', also: 'new person', to: '/w/$workspace/$environment/settings/people', hash: 'new' },
 ] as const
 
 /** Needed once, or a tab of another page. */
@@ -123,7 +125,7 @@ export const SETTINGS = [
     pages: [
       {
         name: 'People',
-        also: 'invite a colleague, roles, members, remove',
+        also: 'roles, members, remove',
         to: '/w/$workspace/$environment/settings/people',
       },
       {

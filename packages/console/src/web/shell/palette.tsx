@@ -113,11 +113,11 @@ function useChoices(text: string, acts: readonly (NamedAct & { key: string })[],
   const settings = SETTINGS.flatMap(({ pages }) => pages.filter((page) => !('for' in page) || page.for(who)))
   // The settings have a dozen pages: without a text they would hide the others.
   const places = [...PLACES_TO_START, ...settings].filter((page) => text !== '' && isMeant(page))
-  const led = places.map(({ name, to }) => ({
-    id: `page${to}`,
-    name,
-    note: to.includes('/settings/') ? 'Settings' : 'Page',
-    open: () => void navigate({ to, params }),
+  const led = places.map((page) => ({
+    id: `page${page.name}`,
+    name: page.name,
+    note: page.to.includes('/settings/') ? 'Settings' : 'Page',
+    open: () => void navigate({ ...page, params }),
   }))
   const pages = PAGES.filter(isMeant).map((page) => ({
     id: `page${page.to}`,

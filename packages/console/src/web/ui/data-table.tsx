@@ -1,4 +1,5 @@
 import type { Key, ReactNode } from 'react'
+import { useActiveInSight } from './browser.ts'
 import { PagePending, Trouble, isBlocking } from './states.tsx'
 
 export interface Column<Item> {
@@ -25,8 +26,10 @@ interface DataTableProps<Item> {
 
 /** A list that people made or that is short: not windowed. */
 export function DataTable<Item>({ label, columns, items, keyOf, current }: DataTableProps<Item>) {
+  const box = useActiveInSight<HTMLDivElement>('')
   return (
-    <div className="overflow-x-auto" tabIndex={-1}>
+    // Fades where a narrow window hides columns.
+    <div ref={box} className="overflow-x-auto" tabIndex={-1}>
       <table aria-label={label} className="w-full text-sm">
         <thead>
           <tr className="h-8 border-b border-line text-xs text-soft">

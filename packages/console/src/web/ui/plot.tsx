@@ -1,9 +1,11 @@
 /** Values over time: stacked bars for what adds up, lines for what does not. Drag to zoom, double click to see all again, click to look behind a moment. */
 import { useEffect, useRef, useState, type ReactNode } from 'react'
 import { weakestMark, type CostMark } from '@tacho/contract/runs/run-text.ts'
+import { flushSync } from 'react-dom'
 import uPlot from 'uplot'
 import 'uplot/dist/uPlot.min.css'
 import { exact, monthOfYear } from '../text/format.ts'
+import { useIsPrinting } from './printing.ts'
 import type { Series, SeriesColour } from './chart-series.ts'
 
 const SWATCHES: Record<SeriesColour, string> = {
@@ -48,6 +50,8 @@ interface Props {
 }
 
 const HEIGHT = 280
+/** As wide as the narrowest usual paper leaves room for. */
+const PAPER_PX = 640
 const DAY_SECONDS = 86_400
 /** Names of months as in all other dates. */
 const MONTHS = Array.from({ length: 12 }, (_, month) => monthOfYear(new Date(2026, month, 15)))
@@ -61,6 +65,7 @@ export function Plot(props: Props) {
   const [at, setAt] = useState<number | null>(null)
   const [axisShown, setAxisShown] = useState<ShownAxis | null>(null)
   const looks = useLooks()
+  const isPrinting = useIsPrinting()
   useEffect(() => {
     picked.current = onPick
   })
@@ -71,7 +76,10 @@ export function Plot(props: Props) {
   useEffect(() => {
     const element = host.current
     if (!element || times.length === 0) return
-    const colour = (name: string) => resolve(element, `--color-${name}`)
+    // The paper is white, whatever the screen is, and its picture is taken at once.
+    const colour = (name: string) => resolve(element, `--color-${name}`, isPrinting)
+    const showAxis: typeof setAxisShown = isPrinting ? (change) => flushSync(() => setAxisShown(change)) : setAxisShown
+    const width = () => (isPrinting ? Math.min(PAPER_PX, element.clientWidth) : element.clientWidth)
     const axis = { stroke: colour('soft'), grid: { stroke: colour('line'), width: 1 } }
     const heights = areLines ? series.map(({ values }) => [...values]) : stacked(series)
     const stacks = series.map((one, index) => ({ one, heights: heights[index] ?? [] }))
@@ -80,7 +88,7 @@ export function Plot(props: Props) {
     const barPaths = uPlot.paths.bars?.({ size: [0.85, 64], align: 0 })
     const plot = new uPlot(
       {
-        width: element.clientWidth,
+        width: width(),
         height: HEIGHT,
         series: [
           {},
@@ -107,7 +115,7 @@ export function Plot(props: Props) {
           draw: [
             (shown) => {
               const next = shownAxis(shown, areLines ? 0 : stepSeconds / 2)
-              setAxisShown((last) => (last !== null && isSameAxis(last, next) ? last : next))
+              showAxis((last) => (last !== null && isSameAxis(last, next) ? last : next))
               drawLines(shown, drawn.current.lines, next, colour('accent'))
               if (!areLines) labelHighest(shown, (value, at) => markAt(series, at) + format(value), colour('ink'))
             },
@@ -125,7 +133,7 @@ export function Plot(props: Props) {
     }
     drawn.current.plot = plot
     plot.over.addEventListener('click', onClick)
-    const watcher = new ResizeObserver(() => plot.setSize({ width: element.clientWidth, height: HEIGHT }))
+    const watcher = new ResizeObserver(() => plot.setSize({ width: width(), height: HEIGHT }))
     watcher.observe(element)
     return () => {
       watcher.disconnect()
@@ -133,7 +141,7 @@ export function Plot(props: Props) {
       plot.destroy()
       setAt(null)
     }
-  }, [times, stepSeconds, series, areLines, format, looks])
+  }, [times, stepSeconds, series, areLines, format, looks, isPrinting])
   return (
     <figure aria-label={label}>
       <Legend {...props} at={at} />
@@ -284,8 +292,9 @@ function withoutHalfDays(template: string): string {
 }
 
 /** A canvas knows no variables. */
-function resolve(element: HTMLElement, name: string): string {
+function resolve(element: HTMLElement, name: string, isLight: boolean): string {
   const probe = document.createElement('span')
+  if (isLight) probe.style.colorScheme = 'light'
   probe.style.color = `var(${name})`
   element.append(probe)
   const { color } = getComputedStyle(probe)

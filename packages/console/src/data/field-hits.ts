@@ -1,0 +1,61 @@
+/** In which fields of recorded payloads an id is: what a person would otherwise have to know by heart. */
+import { queryOptions } from '@tanstack/react-query'
+import { isObject } from '@tacho/contract/record/payload-reader.ts'
+import { isRecordedNumber, parseRecorded } from '@tacho/contract/record/json-text.ts'
+import { api } from '../web/api.ts'
+import { eventQuery } from '../runs/queries.ts'
+import type { QueryClient } from '@tanstack/react-query'
+
+/** Steps whose payloads are read. */
+const READ = 12
+const DEEPEST = 8
+const PATHS = 6
+const DAY_MS = 86_400_000
+/** The search goes back at most 400 days. */
+const DAYS = 399
+
+export interface FieldHits {
+  /** Paths such as `customer.id`, those of the most steps first. */
+  fields: { path: string; steps: number }[]
+  /** Steps that were read, the newest that have the id. */
+  read: number
+  more: boolean
+}
+
+/** Null: no word of the id can be searched for. */
+export const fieldHitsQuery = (cache: QueryClient, environmentId: string, id: string) =>
+  queryOptions({
+    queryKey: ['fields with an id', environmentId, id],
+    queryFn: async ({ signal }): Promise<FieldHits | null> => {
+      const words = id.replaceAll('"', ' ').trim()
+      if (!/[\p{L}\p{N}]/u.test(words)) return null
+      const from = new Date(Date.now() - DAYS * DAY_MS).toISOString()
+      const query = { q: `"${words}"`, from, limit: READ }
+      const { items, nextCursor } = await api.searchEvents({ params: { environmentId }, query }, { signal })
+      const events = await Promise.all(
+        items.map(({ run, event }) => cache.fetchQuery(eventQuery(environmentId, run.runId, event.eventId))),
+      )
+      const steps = new Map<string, number>()
+      for (const { payloadText } of events)
+        for (const path of pathsOf(parseRecorded(payloadText), id)) steps.set(path, (steps.get(path) ?? 0) + 1)
+      const fields = [...steps].map(([path, count]) => ({ path, steps: count })).sort((a, b) => b.steps - a.steps)
+      return { fields: fields.slice(0, PATHS), read: events.length, more: nextCursor !== null }
+    },
+    retry: false,
+    gcTime: 0,
+  })
+
+/** Lists have no place in a path: an erasure looks into all of their items. */
+export function pathsOf(payload: unknown, id: string): Set<string> {
+  const paths = new Set<string>()
+  const collect = (value: unknown, path: readonly string[]): void => {
+    if (Array.isArray(value)) for (const item of value) collect(item, path)
+    else if (value === id || (isRecordedNumber(value) && JSON.stringify(value) === id)) {
+      // A key with a dot cannot be written as a path here.
+      if (path.length > 0 && path.every((key) => key !== '' && !key.includes('.'))) paths.add(path.join('.'))
+    } else if (isObject(value) && path.length < DEEPEST)
+      for (const [key, member] of Object.entries(value)) collect(member, [...path, key])
+  }
+  collect(payload, [])
+  return paths
+}

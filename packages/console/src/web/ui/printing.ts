@@ -1,0 +1,22 @@
+import { useEffect, useState } from 'react'
+import { flushSync } from 'react-dom'
+
+/** The browser takes its picture of the page right after this event: what is only on paper must be there by then. */
+export function useIsPrinting(): boolean {
+  const [isPrinting, setPrinting] = useState(false)
+  useEffect(() => {
+    const paper = window.matchMedia('print')
+    const show = () => flushSync(() => setPrinting(true))
+    const hide = () => setPrinting(false)
+    const turn = () => (paper.matches ? show() : hide())
+    window.addEventListener('beforeprint', show)
+    window.addEventListener('afterprint', hide)
+    paper.addEventListener('change', turn)
+    return () => {
+      window.removeEventListener('beforeprint', show)
+      window.removeEventListener('afterprint', hide)
+      paper.removeEventListener('change', turn)
+    }
+  }, [])
+  return isPrinting
+}
