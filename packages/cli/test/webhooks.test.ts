@@ -29,3 +29,24 @@ test('a test message says what the receiver answered', async () => {
   assert.equal(bad.code, 1)
   assert.match(bad.stdout, /^The message was not delivered: .*500.*; the next attempt is /)
 })
+
+test('only a receiver that checks signatures gets a secret on the terminal', async () => {
+  const url = `http://127.0.0.1:${(receiver.address() as AddressInfo).port}/other`
+  const create = (format: string) =>
+    server.tacho([
+      'webhooks',
+      'create',
+      url,
+      '--format',
+      format,
+      '--events',
+      'issue.opened',
+      '-e',
+      'default/development',
+    ])
+  const standard = await create('standard')
+  assert.match(standard.stdout, /^whsec_\S+\n$/)
+  const slack = await create('slack')
+  assert.deepEqual([slack.code, slack.stdout], [0, ''])
+  assert.match(slack.stderr, /checks no signature, so there is no secret to keep/)
+})

@@ -91,6 +91,22 @@ describe('comparing runs', { skip: withoutChromium }, () => {
     await close()
   })
 
+  test('without runs in its address, the page asks for one after the other', async () => {
+    const { page, close } = await tacho.open(`${tacho.home}/compare`)
+    await page.getByText('Choose the first of two runs.').waitFor()
+    await assertLooks(page, 'compare chooses')
+    await page.getByLabel('Beginning of a run id').fill('good')
+    await page.getByRole('radio', { checked: true }).waitFor()
+    await page.keyboard.press('Enter')
+    await page.waitForURL('**/compare?a=good')
+    await page.getByLabel('Beginning of a run id').fill('wor')
+    await page.getByRole('radio', { name: 'worse', checked: true }).waitFor()
+    await page.keyboard.press('Enter')
+    await page.waitForURL('**/compare?a=good&b=worse')
+    await page.getByRole('list', { name: 'Steps' }).waitFor()
+    await close()
+  })
+
   test('a long question is cut in the choice of a run, so its status stays in sight', async () => {
     await tacho.service.record([
       event({ runId: 'wordy', eventType: 'USER_INPUT', payload: { text: 'The parcel never came. '.repeat(10) } }),

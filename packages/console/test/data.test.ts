@@ -4,7 +4,9 @@ import { readFile } from 'node:fs/promises'
 import path from 'node:path'
 import { after, before, describe, test } from 'node:test'
 import Database from 'better-sqlite3'
+import type { SearchHitPage } from '@tacho/contract/runs/search.ts'
 import { newPerson, type Browser as Person } from '../../server/test/http/people/browser.ts'
+import { eventually } from '../../server/test/setup/eventually.ts'
 import { event } from '../../server/test/setup/service.ts'
 import { withoutChromium } from './setup/chromium.ts'
 import { assertLooks, HARM, startConsole, type TestConsole } from './setup/console.ts'
@@ -218,12 +220,37 @@ describe('costs and data', { skip: withoutChromium }, () => {
     assert.equal(await page.getByText('talk').count(), 0)
     await page.getByRole('button', { name: 'Erase…' }).click()
     await dialog.getByLabel('Id').fill('user-4711')
-    await dialog.getByLabel('Payload field').fill('customer.id')
+    await dialog.getByText('Search is off, so the fields that have this id cannot be suggested.').waitFor()
+    await page.keyboard.press('Escape')
+    const find = `/environments/${tacho.service.environmentId}/search`
+    await tacho.service.operator(`${find}/settings`, { method: 'POST', body: { enabled: true } })
+    await eventually(async () => {
+      const { body } = await tacho.service.operator<SearchHitPage>(`${find}?q=4711`)
+      return body.items?.length === 1
+    }, 'the index to have the id')
+    await page.reload()
+    await page.getByRole('button', { name: 'Erase…' }).click()
+    await dialog.getByLabel('Id').fill('user-4711')
+    const fields = dialog.getByRole('group', { name: 'Fields with this id' })
+    await fields.getByText('In the 1 step with this id it is in').waitFor()
+    await fields.getByRole('button', { name: 'customer.id · 1' }).click()
+    assert.equal(await dialog.getByLabel('Payload field').inputValue(), 'customer.id')
     await dialog.getByText(/must be searched in addition/).waitFor()
+    await assertLooks(page, 'erase dialog with fields')
     await dialog.getByRole('button', { name: 'Erase forever' }).click()
     await receipts.filter({ hasText: 'User' }).getByText('1 run, 1 event').waitFor()
     await receipts.getByText('1 of these had not ended: what it records after it is refused.').waitFor()
     await assertLooks(page, 'settings data')
+    // A row opens the whole receipt, which has an address.
+    await receipts.getByRole('button', { name: 'Receipt: User' }).click()
+    const receipt = page.getByRole('dialog', { name: 'Receipt of an erasure' })
+    await receipt.getByText('customer.id').waitFor()
+    await receipt.getByText(/^printf '%s' '[0-9a-f-]{36} user the-erased-id' \| sha256sum$/).waitFor()
+    await assertLooks(page, 'receipt')
+    await page.reload()
+    await receipt.getByText('1, of which 1 had not ended; 1 run searched').waitFor()
+    await page.keyboard.press('Escape')
+    await page.waitForURL(/settings\/data$/)
     await page.goto(`${tacho.home}/runs`)
     await page.getByRole('link', { name: 'estimated' }).waitFor()
     assert.equal(await page.getByRole('link', { name: /^said|^run of/ }).count(), 0)

@@ -159,6 +159,23 @@ describe('issues', { skip: withoutChromium }, () => {
     await close()
   })
 
+  test('a row names its agents, and on a phone has two lines of the title, how often and when', async () => {
+    const long = `RENAMED ${'alike and '.repeat(6)} at last`
+    await tacho.service.record([event({ runId: 'renamed', agentId: 'agt-9', agentName: 'Billing agent' })])
+    const issue = await openedIssue(tacho.service, detection(long, { agentId: 'agt-9', runId: 'renamed' }))
+    const { page, close } = await tacho.open(`${issues()}?q=renamed`)
+    const row = page.getByRole('row').filter({ hasText: issue.title })
+    await row.getByText('Billing agent').waitFor()
+    const link = row.getByRole('link')
+    const lines = () => link.evaluate((it) => Math.round(it.clientHeight / parseFloat(getComputedStyle(it).lineHeight)))
+    assert.equal(await lines(), 1)
+    await page.setViewportSize({ width: 390, height: 844 })
+    assert.equal(await lines(), 2)
+    await row.getByText(/^1× · /).waitFor()
+    await assertLooks(page, 'issue rows')
+    await close()
+  })
+
   test('a page asks for the names of all agents at once, not for each occurrence', async () => {
     const agents = [1, 2, 3].map((n) => `agent ${n}`)
     await tacho.service.record(agents.map((id) => event({ runId: id, agentId: id, agentName: `Named ${id}` })))
@@ -396,6 +413,10 @@ describe('issues', { skip: withoutChromium }, () => {
     const two = await openedIssue(tacho.service, detection('MERGED_TWO'))
     const { page, close } = await tacho.open(`${issues()}/${one.id}`)
     await page.getByRole('button', { name: 'Merge…' }).click()
+    // The dialog begins in its search.
+    await page.getByRole('dialog').getByRole('radio', { name: two.title }).waitFor()
+    await page.keyboard.type('merged_two')
+    await page.getByRole('dialog').getByRole('radio').nth(1).waitFor({ state: 'detached' })
     await page.getByRole('dialog').getByRole('radio', { name: two.title }).check()
     await page.getByRole('button', { name: 'Merge', exact: true }).click()
     await page.waitForURL(`**/issues/${two.id}`)

@@ -92,7 +92,7 @@ describe('the shell', { skip: withoutChromium }, () => {
     const { page, close } = await tacho.open()
     await page.getByRole('button', { name: /^Account of/ }).waitFor()
     for (const [text, name] of [
-      ['invite', 'People'],
+      ['members', 'People'],
       ['API keys', 'API keys'],
       ['deploy', 'Rollout'],
       ['compare', 'Compare two runs'],
@@ -105,6 +105,15 @@ describe('the shell', { skip: withoutChromium }, () => {
       await page.keyboard.press('Enter')
       await page.getByRole('dialog').waitFor({ state: 'detached' })
     }
+    // An act opens its dialog, from any page, and the address is that of the page again.
+    await page.keyboard.press('ControlOrMeta+k')
+    await page.getByRole('combobox', { name: /^Page, policy/ }).fill('invite')
+    await page.keyboard.press('Enter')
+    await page
+      .getByRole('dialog', { name: /^Invite a person/ })
+      .getByLabel('E-mail')
+      .waitFor()
+    await page.waitForURL(/settings\/people$/)
     await close()
   })
 

@@ -39,7 +39,7 @@ export function ReceiptDialog({ environmentId, erasureId, onClose }: Props) {
               <Fact name="Runs">
                 {number(data.runs)}
                 {data.runningRuns > 0 && `, of which ${number(data.runningRuns)} had not ended`}
-                {data.toSearch > 0 && `; ${number(data.searched)} of ${counted(data.toSearch, 'run')} searched`}
+                {data.toSearch > 0 && `; ${counted(Math.max(data.searched, data.toSearch), 'run')} searched`}
               </Fact>
               <Fact name="Events">
                 {number(data.events)}, of which {number(data.eventsDeleted)} are deleted from the store
