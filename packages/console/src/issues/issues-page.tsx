@@ -93,7 +93,7 @@ export function IssuesPage() {
     return (
       <Button
         look="quiet"
-        className="relative z-10 h-6 shrink-0 px-1.5 text-accent"
+        className="relative z-10 -ml-1.5 h-6 shrink-0 px-1.5 text-accent!"
         title={[issue, ...others].map(({ title }) => title).join(', ')}
         onClick={() => setAlike([issue, ...others])}
       >

@@ -64,10 +64,10 @@ async function change(environmentId: string, issue: Target, act: Act): Promise<U
   switch (act.is) {
     case 'resolve':
       await api.resolveIssue({ params })
-      return () => api.reopenIssue({ params })
+      return () => reopened(params)
     case 'ignore':
       await ignore(act.until)
-      return () => api.reopenIssue({ params })
+      return () => reopened(params)
     case 'reopen':
       await api.reopenIssue({ params })
       return () => (issue.state === 'RESOLVED' ? api.resolveIssue({ params }) : ignore(issue.ignoredUntil))
@@ -80,6 +80,16 @@ async function change(environmentId: string, issue: Target, act: Act): Promise<U
       const moved = groups.filter(({ mergedFrom }) => mergedFrom === issue.id).map(({ fingerprint }) => fingerprint)
       return () => api.splitIssue({ params: { environmentId, issueId: id }, body: { fingerprints: moved } })
     }
+  }
+}
+
+/** A detection may have opened it already: then there is nothing left to undo. */
+async function reopened(params: { environmentId: string; issueId: string }): Promise<void> {
+  try {
+    await api.reopenIssue({ params })
+  } catch (error) {
+    const { state } = await api.readIssue({ params })
+    if (state !== 'OPEN') throw error
   }
 }
 

@@ -90,12 +90,15 @@ export function ActDialog({
     },
     onSuccess: onClose,
   })
+  // The way back to a version that was in force before there were deployments is a deployment too.
+  const isWayBack = offered !== undefined && version === offered && Number(version) < Number(act.deployment?.version)
+  const words = isWayBack ? 'roll back' : act.kind
   const now = act.deployment === null ? 'nothing' : `version ${act.deployment.version}`
   const targetPlace = others.find(({ environment }) => environment.id === target)
   return (
     <FormDialog
-      title={TITLES[act.kind](name, act.environment.name)}
-      act={isRemoved ? 'Remove' : WORDS[act.kind]}
+      title={TITLES[words](name, act.environment.name)}
+      act={isRemoved ? 'Remove' : WORDS[words]}
       className="w-full max-w-2xl"
       isBusy={publish.isPending}
       error={publish.error}

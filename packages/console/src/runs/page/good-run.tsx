@@ -59,9 +59,10 @@ export function GoodRun({ run }: { run: OperatorRun }) {
         busy={compare.isPending}
         onClick={() => compare.mutate()}
       >
-        {/* One text: two would have the gap of a button between them. */}
+        {/* On a phone Compare… stands beside it. */}
         <span>
-          Compare<span className="max-sm:hidden"> with a good run</span>
+          <span className="sm:hidden">Good run</span>
+          <span className="max-sm:hidden">Compare with a good run</span>
         </span>
       </Button>
       {offered?.length === 0 && <span className="text-sm text-soft">No run of this agent completed before.</span>}

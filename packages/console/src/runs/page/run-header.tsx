@@ -27,6 +27,7 @@ import { StopDialog } from '../../policies/deployments/stop-dialogs.tsx'
 import { StopsOfRun } from '../../policies/deployments/stop-notes.tsx'
 import { GoodRun, OriginalRun } from './good-run.tsx'
 import { eventQuery, type Step } from '../queries.ts'
+import type { Told } from './problems.ts'
 import { RunStatusChip, useWaitingFor } from '../run-status.tsx'
 import { api, BASE } from '../../web/api.ts'
 import { EraseDialog } from '../../data/erase-dialog.tsx'
@@ -41,13 +42,15 @@ interface Props {
   question: string | null
   /** The step that failed, and how often it failed so; null: not known. */
   failed: { step: Step; times: number } | null
+  /** The last call that was held back; null: none. */
+  blocked: Told | null
   onCompare: () => void
   onJudge: () => void
   /** Shows the step that has the error. */
   onFailure: () => void
 }
 
-export function RunHeader({ run, question, failed, onCompare, onJudge, onFailure }: Props) {
+export function RunHeader({ run, question, failed, blocked, onCompare, onJudge, onFailure }: Props) {
   const params = route.useParams()
   const { place } = route.useRouteContext()
   const now = useNow()
@@ -105,7 +108,7 @@ export function RunHeader({ run, question, failed, onCompare, onJudge, onFailure
           <RunMenu place={place} run={run} />
         </span>
       </div>
-      <Why run={run} failed={failed} onFailure={onFailure} />
+      <Why run={run} failed={failed} blocked={blocked} onFailure={onFailure} />
       <StopsOfRun place={place} runId={run.runId} />
       <dl className="mt-1 flex flex-wrap gap-x-4 gap-y-0.5 text-sm text-soft">
         <Fact name="Agent">
@@ -185,8 +188,9 @@ function Labels({ run: { userId, tags, metadata } }: Pick<Props, 'run'>) {
 }
 
 /** Why it failed or was cancelled: the first thing that a person looks for. */
-function Why({ run, failed, onFailure }: Pick<Props, 'run' | 'failed' | 'onFailure'>) {
-  const why = whyEnded(run) ?? (run.status === 'FAILED' ? `${BY_OUTCOME}; no event says why` : null)
+function Why({ run, failed, blocked, onFailure }: Pick<Props, 'run' | 'failed' | 'blocked' | 'onFailure'>) {
+  const held = blocked && `before that, ${blocked.text.replace(/ blocked$/, ' was blocked')} ${blocked.why}`.trim()
+  const why = whyEnded(run) ?? (run.status === 'FAILED' ? `${BY_OUTCOME}; ${held ?? 'no event says why'}` : null)
   if (why === null) return null
   const { failure } = run
   const isCancelled = run.status === 'CANCELLED'

@@ -146,6 +146,7 @@ export function RunPage() {
           run={run.data}
           question={question}
           failed={failed}
+          blocked={problems.findLast(({ is }) => is === 'BLOCKED') ?? null}
           onCompare={() => setComparing(true)}
           onJudge={() => setJudging(true)}
           onFailure={showFailure}

@@ -8,12 +8,14 @@ export interface HitGroup {
   others: SearchHit[]
 }
 
+export const textOf = (snippet: SearchHit['snippet']): string => snippet.map(({ text }) => text).join('')
+
 /** In the order of the first of each. */
 export function groupHits(hits: readonly SearchHit[]): HitGroup[] {
   const groups = new Map<string, HitGroup>()
   for (const hit of hits) {
     const { eventType, label } = hit.event
-    const key = JSON.stringify([eventType, label, hit.snippet.map(({ text }) => text).join('')])
+    const key = JSON.stringify([eventType, label, textOf(hit.snippet)])
     const group = groups.get(key)
     if (group) group.others.push(hit)
     else groups.set(key, { hit, others: [] })

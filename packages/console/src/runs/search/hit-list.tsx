@@ -1,14 +1,16 @@
 /** Steps that a search found, those with the same text once. */
 import { getRouteApi, Link } from '@tanstack/react-router'
-import { useEffect, useRef, useState } from 'react'
+import { useEffect, useRef, useState, type ReactNode } from 'react'
 import type { SearchHit } from '@tacho/contract/runs/search.ts'
 import { Marked } from '../../web/text/shown-text.tsx'
 import { Time } from '../../web/text/times.tsx'
 import { EventType } from '../event-type.tsx'
 import { stepName } from '../page/notes.ts'
-import type { HitGroup } from './hit-groups.ts'
+import { textOf, type HitGroup } from './hit-groups.ts'
 
 const placeRoute = getRouteApi('/w/$workspace/$environment')
+
+const LABEL_COMPARED = 60
 
 interface Props {
   label: string
@@ -29,6 +31,9 @@ export function HitList({ label, groups, current }: Props) {
 
 function Hit({ group: { hit, others }, isCurrent }: { group: HitGroup; isCurrent: boolean }) {
   const { run, event, snippet } = hit
+  // The label of what a person says is its beginning: the row has it once.
+  const isSaid =
+    event.label !== '' && textOf(snippet).startsWith(event.label.replace(/…$/, '').slice(0, LABEL_COMPARED))
   const row = useRef<HTMLLIElement>(null)
   const [isOpen, setOpen] = useState(false)
   useEffect(() => {
@@ -40,21 +45,28 @@ function Hit({ group: { hit, others }, isCurrent }: { group: HitGroup; isCurrent
       data-current={isCurrent}
       className="relative border-b border-line px-2 py-2.5 text-sm hover:bg-hover data-[current=true]:bg-accent-wash"
     >
-      <div className="flex items-center gap-2">
-        <EventType type={event.eventType} />
+      <div className="flex items-baseline gap-2">
+        <span className="shrink-0">
+          <EventType type={event.eventType} />
+        </span>
         {/* The whole row opens the step. */}
-        <StepLink hit={hit} className="min-w-0 truncate font-medium after:absolute after:inset-0">
-          {event.label === '' ? event.eventType : stepName(event)}
+        <StepLink
+          hit={hit}
+          className={`min-w-0 after:absolute after:inset-0 ${isSaid ? 'line-clamp-3 wrap-anywhere' : 'truncate font-medium'}`}
+        >
+          {isSaid ? <Marked parts={snippet} /> : event.label === '' ? event.eventType : stepName(event)}
         </StepLink>
         <span className="ml-auto shrink-0 text-soft">
           <Time at={event.timestamp} />
         </span>
       </div>
-      <p className="mt-1 line-clamp-3 max-w-4xl wrap-anywhere">
-        <bdi>
-          <Marked parts={snippet} />
-        </bdi>
-      </p>
+      {!isSaid && (
+        <p className="mt-1 line-clamp-3 max-w-4xl wrap-anywhere">
+          <bdi>
+            <Marked parts={snippet} />
+          </bdi>
+        </p>
+      )}
       <div className="mt-1 flex flex-wrap items-baseline gap-x-3 text-soft">
         <span className="min-w-0 truncate">
           <bdi>{run.agent.name}</bdi> · <bdi className="font-mono text-xs">{run.runId}</bdi>
@@ -95,7 +107,7 @@ function StepLink({
 }: {
   hit: SearchHit
   className: string
-  children: string
+  children: ReactNode
 }) {
   const params = placeRoute.useParams()
   return (
