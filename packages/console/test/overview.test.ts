@@ -186,4 +186,15 @@ describe('the overview', { skip: withoutChromium }, () => {
     await well.getByText('Looked at: 1 ended run, none of which failed; 0 requests for approval').waitFor()
     await close()
   })
+
+  test('a time without any run after one with many is wrong too', async () => {
+    const { environmentId } = await tacho.service.newTenant('silent')
+    const key = await tacho.service.newKey({ scopes: ['events:write'], environmentId })
+    const runs = Array.from({ length: 20 }, (_, at) => asked(`before-${at}`, 30, 0.01, null))
+    await tacho.service.record(runs.flat(), key)
+    const { page, close } = await tacho.open(`${tacho.service.url}/w/silent/production`)
+    const wrong = page.getByRole('region', { name: 'What is wrong' })
+    await wrong.getByText('No run started in this time; 20 did in the 24 hours before.').waitFor()
+    await close()
+  })
 })

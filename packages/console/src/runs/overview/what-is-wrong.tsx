@@ -20,6 +20,11 @@ export const outcomes = ({ COMPLETED, FAILED, CANCELLED }: Counts): Outcomes => 
   cancelled: CANCELLED,
 })
 
+/** With fewer runs in the time before, a time without any is no news. */
+const SILENT_AFTER = 20
+
+const started = (counts: Counts): number => Object.values(counts).reduce((sum, one) => sum + one, 0)
+
 /** Whether runs fail more often than before, beyond what chance would do; null: there is nothing to compare. */
 export function failsMore(now: Outcomes, before: Outcomes): boolean | null {
   const [share, earlier] = [now, before].map((of) => ({ part: of.failed, whole: endedRuns(of) })) as [
@@ -122,7 +127,17 @@ export function WhatIsWrong({ range }: { range: Range }) {
       : {money(cost)} a run ({money(costBefore)} in {earlier}).
     </Sentence>
   ))
-  const wrong = [isWorse && failures, expired, ...costs].filter((sentence) => sentence !== false)
+  const startedBefore = started(data.before)
+  // Agents that went silent fail in no count.
+  const silent = started(data.outcomes) === 0 && startedBefore >= SILENT_AFTER && (
+    <Sentence key="silent" tone="amber">
+      <Link {...runs} search={{}} className="link font-medium underline">
+        No run started
+      </Link>{' '}
+      in this time; {number(startedBefore)} did in {earlier}.
+    </Sentence>
+  )
+  const wrong = [silent, isWorse && failures, expired, ...costs].filter((sentence) => sentence !== false)
   if (wrong.length > 0) {
     return (
       <Section title="What is wrong" className="mt-4">

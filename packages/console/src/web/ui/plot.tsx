@@ -85,6 +85,8 @@ export function Plot(props: Props) {
     const stacks = series.map((one, index) => ({ one, heights: heights[index] ?? [] }))
     // The highest stack first: lower ones are drawn over it.
     if (!areLines) stacks.reverse()
+    // With its year, the first date of a chart would stand on the next one.
+    const isThisYear = new Date((times[0] ?? 0) * 1_000).getFullYear() === new Date().getFullYear()
     const barPaths = uPlot.paths.bars?.({ size: [0.85, 64], align: 0 })
     const plot = new uPlot(
       {
@@ -106,7 +108,7 @@ export function Plot(props: Props) {
           y: { range: (_, _from, to) => [0, to > 0 ? to * 1.1 : 1] },
         },
         fmtDate: (template) =>
-          uPlot.fmtDate(withoutHalfDays(template), { MMMM: MONTHS, MMM: MONTHS, WWWW: [], WWW: [] }),
+          uPlot.fmtDate(withoutHalfDays(template, isThisYear), { MMMM: MONTHS, MMM: MONTHS, WWWW: [], WWW: [] }),
         axes: [axis, { ...axis, size: 64, values: (_, ticks) => ticks.map(format) }],
         legend: { show: false },
         cursor: { drag: { x: true, y: false }, points: { show: areLines } },
@@ -284,9 +286,9 @@ function Legend({ times, series, areLines = false, format, before, at }: Props &
 }
 
 /** A template of uPlot with 24 hours and dates such as `Nov 3, 2026`, as everywhere else. */
-function withoutHalfDays(template: string): string {
+function withoutHalfDays(template: string, isThisYear: boolean): string {
   return template
-    .replace('{M}/{D}/{YY}', '{MMM} {D}, {YYYY}')
+    .replace('{M}/{D}/{YY}', isThisYear ? '{MMM} {D}' : '{MMM} {D}, {YYYY}')
     .replace('{M}/{D}', '{MMM} {D}')
     .replace(/\{h\}((?::\{\w+\})*)\{aa\}/, (_, hourRest: string) => `{HH}${hourRest || ':00'}`)
 }
