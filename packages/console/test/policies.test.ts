@@ -237,9 +237,8 @@ describe('policies and prompts', { skip: withoutChromium }, () => {
     await page.getByRole('dialog').getByRole('button', { name: 'Roll back' }).click()
     await at('development').getByText('newest is 2').waitFor()
     // The head does not say the newest version alone: another one is in force.
-    const head = page.locator('main header, header').last()
-    await head.getByText('version 1 in force here').waitFor()
-    await head.getByText('newest: version 2').waitFor()
+    await page.getByText('version 1 in force here', { exact: true }).waitFor()
+    await page.getByText('newest: version 2', { exact: true }).waitFor()
     assert.equal((await calls.load()).body.policies[0]?.version, '1')
     await close()
   })

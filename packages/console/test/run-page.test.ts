@@ -119,6 +119,18 @@ describe('the page of a run', { skip: withoutChromium }, () => {
     await close()
   })
 
+  test('a run that failed by its outcome alone names the call that was blocked before', async () => {
+    const held = { action: 'BLOCK', toolName: 'pay', policyIds: ['ceiling'] }
+    await tacho.service.record([
+      event({ runId: 'held', eventType: 'POLICY_DECISION', label: 'BLOCK pay', payload: held }),
+      event({ runId: 'held', eventType: 'SESSION_OUTCOME', payload: { status: 'FAILED' } }),
+    ])
+    const { page, close } = await tacho.open(`${tacho.home}/runs/held`)
+    const why = page.getByRole('note', { name: 'Why it failed' })
+    await why.getByText('failed by its recorded outcome; before that, pay was blocked by ceiling').waitFor()
+    await close()
+  })
+
   test('labels of the time axis have room beside an open step, in every width', async () => {
     await record(refund('axis', Date.now() - 60_000))
     const { page, close } = await tacho.open(`${tacho.home}/runs/axis?step=axis%20pay%201`, WIDE)
@@ -284,7 +296,10 @@ describe('the page of a run', { skip: withoutChromium }, () => {
     await page.getByRole('complementary', { name: 'Step' }).getByText('try 0', { exact: true }).waitFor()
     await page.waitForFunction(() => document.querySelectorAll('[role=listitem]').length === 3)
     await page.keyboard.press('Escape')
-    await rows.first().getByRole('button', { name: 'Steps of research' }).click()
+    const arrow = rows.first().getByRole('button', { name: 'Steps of research' })
+    const target = await arrow.boundingBox()
+    assert.ok(target && target.width >= 24 && target.height >= 24, 'the arrow has room for a finger')
+    await arrow.click()
     await rows.first().getByText('6 steps').waitFor()
     await shows('research', 'gives up')
     // Keys go from row to row as they are on screen.

@@ -23,8 +23,8 @@ export function StandingList({ environmentId, list, mayRevoke }: Props) {
       <section aria-label="Standing approvals" className="border-b border-line">
         {list.items.length === 0 ? (
           <p className="px-4 py-3 text-sm text-soft">
-            No standing approvals. Whoever approves a request can also allow calls to come: the same input again, the
-            tool in this run, or calls of the agent that fulfil a condition.
+            No standing approvals. A person who approves a request can also allow calls to come: the same input again,
+            the tool in this run, or calls of the agent that fulfil a condition.
           </p>
         ) : (
           <ul>

@@ -90,9 +90,9 @@ export function DraftFields({ environmentId, draft, onChange, readOnly }: Props)
         </Labelled>
       )}
       {draft.action === 'REQUIRE_APPROVAL' && draft.approvers === 1 && (
-        <Labelled name="Whoever approves">
+        <Labelled name="The person who approves">
           <Choice
-            label="Whoever approves"
+            label="The person who approves"
             value={draft.grants}
             options={[
               ['allow', 'May also allow calls to come'],
