@@ -3,10 +3,10 @@
  * statements of a transaction travel together, so that each costs one round trip; rows travel as one JSON parameter, or
  * events by COPY, which is quicker and cannot tell that one is stored already. Nothing is locked, looked up or compared.
  */
-import { CHANGE_RUNS, runRow } from '@tacho/server/storage/postgres/append.ts'
 import { clientConfig, SCHEMA, UNWANTED } from '@tacho/server/storage/postgres/connections.ts'
 import { encodeEvents } from '@tacho/server/storage/postgres/event-copy.ts'
 import { migrate } from '@tacho/server/storage/postgres/migrate.ts'
+import { CHANGE_RUNS, runRow } from '@tacho/server/storage/postgres/run-rows.ts'
 import { postgresSql } from '@tacho/server/storage/postgres/sql.ts'
 import { payloadText } from '@tacho/server/storage/record/events.ts'
 import { EVENT_COLUMNS, rowValues, type PlacedEvent } from '@tacho/server/storage/sql/record/stored-columns.ts'

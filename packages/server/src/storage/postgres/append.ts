@@ -8,35 +8,43 @@
 import { LRUCache } from 'lru-cache'
 import pg, { type PoolClient } from 'pg'
 import type { AppendEngine } from '../sql/record/append.ts'
-import type { AppendTransaction } from '../sql/record/append-steps.ts'
+import type { AppendTransaction, WantedRun } from '../sql/record/append-steps.ts'
 import { entryBytes, ownText } from '../sql/record/known-rows.ts'
 import { withEnvelope, type TakeNumbers } from '../sql/record/envelopes.ts'
 import { removalLock } from '../sql/data/erased-keys.ts'
+import { COMPARED, comparedValues, stateOf } from '../sql/record/stored-columns.ts'
 import {
-  COMPARED,
-  comparedValues,
-  columnValues,
-  RUN_COLUMNS,
-  stateOf,
-  STORED_RUN,
-  type StoredRun,
-} from '../sql/record/stored-columns.ts'
-import {
+  arrayParameter,
   fieldOf,
   insertedJsonRows,
   insertJsonRows,
   rowsParameter,
-  type Columns,
-  type InsertedTable,
   type Row,
 } from '../sql/engine/rows.ts'
 import { comparePacked, PACKED, unlessPacked, type Compared } from '../sql/record/payloads.ts'
-import { addEvent, nameSession, noteGaps, openedRun, type RunState } from '../sql/record/run-state.ts'
+import { addEvent, nameSession, noteGaps, openedRun, UNCHANGED, type RunState } from '../sql/record/run-state.ts'
 import type { NewEvent } from '../record/events.ts'
 import { StorageError } from '../engine/store.ts'
 import type { AtCommit, Connections, Pipeline } from './connections.ts'
 import { isDataError, isRace, isTaken, storageError } from './errors.ts'
 import { encodeEvents, type EventCopy } from './event-copy.ts'
+import {
+  CHANGE_RUNS,
+  COUNT_RUNS,
+  countedArrays,
+  eventOf,
+  FIND_EVENTS,
+  FIND_EVENTS_BY_RUN,
+  LOCK_DISTRIBUTED_RUNS,
+  LOCK_RUNS,
+  OPEN_RUNS,
+  READ_RUNS,
+  runRow,
+  writtenRuns,
+  type LockedRun,
+  type ReadRun,
+  type WrittenRuns,
+} from './run-rows.ts'
 import { postgresSql, statement } from './sql.ts'
 
 /** An agent's unchanged name gets a new time only after this interval, because its row is hot. */
@@ -44,47 +52,6 @@ const AGENT_REFRESH_MS = 1_000
 /** Each concurrent transaction has separate rollup rows. */
 export const WRITERS_PER_NODE = 64
 const CACHE_BYTES = 8 * 1_048_576
-
-/** Runs count their seqs here: on SQLite, the store does. */
-const COLUMNS: Columns = {
-  ...Object.fromEntries(RUN_COLUMNS.map(([, column, type]) => [column, type])),
-  last_seq: 'bigint',
-  session_key: 'text',
-  session_id: 'text',
-}
-const CHANGED = [...RUN_COLUMNS.flatMap(([, column, , change]) => (change === 'never' ? [] : [column])), 'last_seq']
-
-/** UPDATE ... FROM would be a join, which the planner may run as a read of all runs of a tenant. */
-export const CHANGE_RUNS: InsertedTable = {
-  name: 'runs AS r',
-  columns: COLUMNS,
-  conflict: `ON CONFLICT (environment_id, run_id) DO UPDATE SET
-    ${CHANGED.map((column) => `${column} = excluded.${column}`).join(', ')},
-    session_key = COALESCE(r.session_key, excluded.session_key), session_id = COALESCE(r.session_id, excluded.session_id)`,
-}
-const OPEN_RUNS: InsertedTable = {
-  name: 'runs',
-  columns: COLUMNS,
-  conflict: 'ON CONFLICT (environment_id, run_id) DO NOTHING RETURNING number',
-}
-
-/** Only this key's index has this order. With equality, the planner may scan another index of the tenant. */
-const oneOf = (key: string, value: string) => `${key} >= ${value} AND ${key} <= ${value} ORDER BY ${key} LIMIT 1`
-const runOf = (selected: string, runId: string) =>
-  `(SELECT ${selected} FROM runs WHERE environment_id = $1 AND ${oneOf('run_id', runId)}`
-const eventOf = (selected: string, run: string, eventId: string) =>
-  `(SELECT ${selected} FROM events AS e WHERE e.environment_id = $1 AND e.run = ${run} AND ${oneOf('e.event_id', eventId)})`
-
-/**
- * `$2`: runs, the number each gets if this transaction opens it, and event ids. Runs are locked in that order. Each
- * comes with those of its ids that are stored, as of the statement's start: if another transaction stored some while
- * this one waited for a lock, the copy violates the primary key, and the transaction starts again.
- */
-const LOCK_RUNS = statement(`SELECT r.*, s.stored FROM jsonb_array_elements($2::jsonb) AS x,
-  LATERAL ${runOf(`${STORED_RUN}, last_seq AS "lastSeq"`, 'x->>0')} FOR NO KEY UPDATE) AS r,
-  LATERAL (SELECT array_agg(e.event_id) AS stored
-    FROM jsonb_array_elements_text(CASE WHEN r.number = (x->>1)::bigint THEN '[]' ELSE x->2 END) AS wanted (event_id),
-    LATERAL ${eventOf('e.event_id', 'r.number', 'wanted.event_id')} AS e) AS s`)
 
 const SAME = COMPARED.map((column, index) => {
   const field = fieldOf(column === 'e.time' ? 'bigint' : 'text', index + 2)
@@ -104,7 +71,12 @@ export interface BatchConnection {
   onSent(): void
 }
 
-export function postgresAppendEngine(connections: Connections, nodeSlot: () => number): AppendEngine<BatchConnection> {
+/** `isDistributed`: on Citus, whose machines number their transactions themselves. */
+export function postgresAppendEngine(
+  connections: Connections,
+  nodeSlot: () => number,
+  isDistributed = false,
+): AppendEngine<BatchConnection> {
   const writers = new Set<number>()
   /** They need no insert, which saves work when runs send many small batches. */
   const knownRuns: KnownRuns = new LRUCache({
@@ -112,6 +84,14 @@ export function postgresAppendEngine(connections: Connections, nodeSlot: () => n
     sizeCalculation: (_, place) => entryBytes(place.length),
   })
   const takeNumbers = numberTaker()
+  const written = writtenRuns()
+  let connectionsSeen = 0
+  /** Another server may number its transactions as the one before. */
+  const ofConnections = (): number => {
+    if (connections.opened() !== connectionsSeen) written.forget()
+    return (connectionsSeen = connections.opened())
+  }
+  const remembered: Remembered = { knownRuns, written, isDistributed, ofConnections }
 
   return {
     agentRefreshMs: AGENT_REFRESH_MS,
@@ -131,7 +111,7 @@ export function postgresAppendEngine(connections: Connections, nodeSlot: () => n
         return await on.pipeline.transaction(
           (client, atCommit) => {
             const taking: TakeNumbers = (count) => takeNumbers(client, count)
-            return work({ ...operations(client, copies, knownRuns, taking, atCommit), slot, atCommit })
+            return work({ ...operations(client, copies, remembered, taking, atCommit), slot, atCommit })
           },
           end,
           on.onSent,
@@ -165,19 +145,34 @@ function numberTaker() {
   }
 }
 
+/** What a node remembers of runs. */
+interface Remembered {
+  knownRuns: KnownRuns
+  written: WrittenRuns
+  isDistributed: boolean
+  /** How many connections were opened so far. */
+  ofConnections(): number
+}
+
 function operations(
   client: PoolClient,
   copies: ReadonlyMap<string, EventCopy>,
-  knownRuns: KnownRuns,
+  { knownRuns, written, isDistributed, ofConnections }: Remembered,
   takeNumbers: TakeNumbers,
   atCommit: AtCommit,
 ) {
   const sql = postgresSql(client)
   let stored = new Set<string>()
   const opened = new Map<string, RunState>()
+  const begun = { connections: 0, transaction: null as string | null }
+  const forgetRuns = () => {
+    knownRuns.clear()
+    written.forget()
+  }
 
   const openRuns: AppendTransaction['openRuns'] = async (environmentId, wanted) => {
     const placeOf = (runId: string) => `${environmentId} ${runId}`
+    begun.connections = ofConnections()
     const unknown = wanted.flatMap(({ runId, opening, events }) =>
       opening === null || opened.has(placeOf(runId)) || knownRuns.get(placeOf(runId)) ? [] : { runId, opening, events },
     )
@@ -196,27 +191,80 @@ function operations(
       }
       atCommit(adding)
     }
-    const looked = wanted.map(({ runId, events }) => {
-      return [runId, opened.get(placeOf(runId))?.number ?? null, events.map(({ eventId }) => eventId)]
+    const looked = wanted.map((one) => {
+      const run = opened.get(placeOf(one.runId))
+      return { ...one, opened: run?.number ?? 0, written: run ? null : (written.numberOf(placeOf(one.runId)) ?? null) }
     })
-    const values = [environmentId, JSON.stringify(looked)]
-    const { rows } = await client.query<LockedRun>({ ...LOCK_RUNS, values })
-    const storedRuns = new Set(rows.map(({ runId }) => runId))
-    const missing = wanted.filter(({ runId, opening }) => opening !== null && !storedRuns.has(runId))
-    if (missing.length > 0) {
+    const [locked, read, ids] = await Promise.all([
+      lock(environmentId, wanted),
+      readRuns(
+        environmentId,
+        looked.flatMap((run) => (run.written === null ? run.runId : [])),
+      ),
+      findStored(environmentId, looked),
+    ])
+    const rows = new Map(locked.map((row) => [wanted[row.index]?.runId ?? '', row]))
+    const missing = wanted.filter(({ runId, opening }) => opening !== null && !rows.has(runId))
+    const isOther = looked.some((run) => run.written !== null && rows.get(run.runId)?.number !== run.written)
+    if (missing.length > 0 || isOther) {
       if (missing.some(({ runId }) => opened.has(placeOf(runId)))) throw new Error('An opened run is missing')
-      knownRuns.clear()
+      forgetRuns()
       return openRuns(environmentId, wanted)
     }
-    stored = new Set(rows.flatMap(({ runId, stored: ids }) => (ids ?? []).map((eventId) => keyOf({ runId, eventId }))))
-    return new Map(
-      rows.map(({ stored: _, ...row }) => {
-        const run = opened.get(placeOf(row.runId))
-        if (run?.number === row.number) return [row.runId, run]
-        knownRuns.set(ownText(placeOf(row.runId)), true)
-        return [row.runId, stateOf(row, row.lastSeq)]
-      }),
-    )
+    stored = ids
+    begun.transaction = locked[0]?.transaction ?? null
+    const runs = new Map<string, RunState>()
+    for (const [runId, row] of rows) {
+      const run = opened.get(placeOf(runId))
+      if (run?.number === row.number) runs.set(runId, run)
+      else {
+        knownRuns.set(ownText(placeOf(runId)), true)
+        const known = written.take(placeOf(runId), row)
+        if (known !== null) runs.set(runId, Object.assign(known, UNCHANGED))
+        else if (!read.has(runId)) read.set(runId, null)
+      }
+    }
+    const unread = [...read].flatMap(([runId, row]) => (row === null ? runId : []))
+    for (const [runId, row] of await readRuns(environmentId, unread)) read.set(runId, row)
+    for (const [runId, row] of read) {
+      if (row !== null && rows.has(runId) && !runs.has(runId)) runs.set(runId, stateOf(row, row.lastSeq))
+    }
+    return runs
+  }
+
+  async function lock(environmentId: string, wanted: readonly WantedRun[]): Promise<LockedRun[]> {
+    const values = [environmentId, arrayParameter(wanted.map(({ runId }) => runId))]
+    return (await client.query<LockedRun>({ ...(isDistributed ? LOCK_DISTRIBUTED_RUNS : LOCK_RUNS), values })).rows
+  }
+
+  async function readRuns(environmentId: string, runIds: readonly string[]): Promise<Map<string, ReadRun | null>> {
+    if (runIds.length === 0) return new Map()
+    const { rows } = await client.query<ReadRun>({ ...READ_RUNS, values: [environmentId, arrayParameter(runIds)] })
+    return new Map(rows.map((row) => [row.runId, row]))
+  }
+
+  /** Runs whose number is not known are looked up first. One that this transaction opened has no events. */
+  async function findStored(environmentId: string, looked: readonly LookedRun[]): Promise<Set<string>> {
+    const [ofWritten, ofOthers]: [SoughtId[], SoughtId[]] = [[], []]
+    for (const run of looked) {
+      const sought = run.written === null ? ofOthers : ofWritten
+      for (const { eventId } of run.events) sought.push({ run, eventId })
+    }
+    const find = async (text: typeof FIND_EVENTS, sought: SoughtId[], arrays: string[]) => {
+      if (sought.length === 0) return []
+      const ids = arrayParameter(sought.map(({ eventId }) => eventId))
+      const values = [environmentId, ids, ...arrays]
+      const { rows } = await client.query<{ index: number }>({ ...text, values })
+      return rows.flatMap(({ index }) => sought[index] ?? [])
+    }
+    const storedIds = await Promise.all([
+      find(FIND_EVENTS, ofWritten, [arrayParameter(ofWritten.map(({ run }) => run.written))]),
+      find(FIND_EVENTS_BY_RUN, ofOthers, [
+        arrayParameter(ofOthers.map(({ run }) => run.runId)),
+        arrayParameter(ofOthers.map(({ run }) => run.opened)),
+      ]),
+    ])
+    return new Set(storedIds.flat().map(({ run: { runId }, eventId }) => keyOf({ runId, eventId })))
   }
 
   const insertEvents: AppendTransaction['insertEvents'] = async (environmentId, events) => {
@@ -249,15 +297,37 @@ function operations(
     // A new run was opened with the totals of all its events. Differing retries and rejections are added later.
     const isLater = ({ isNew, differingRetries, recorders }: RunState) =>
       !isNew || differingRetries > 0 || recorders.some(({ rejected }) => rejected > 0)
-    const rows = runs.filter(isLater).map(runRow)
-    if (rows.length > 0) await insertJsonRows(sql, CHANGE_RUNS, environmentId, rows)
+    const { counted = [], moved = [] } = Object.groupBy(runs.filter(isLater), ({ isNew, isMoved }) =>
+      isNew || isMoved || isDistributed ? 'moved' : 'counted',
+    )
+    const changes: Promise<unknown>[] = []
+    if (moved.length > 0) changes.push(insertJsonRows(sql, CHANGE_RUNS, environmentId, moved.map(runRow)))
+    if (counted.length > 0) {
+      changes.push(client.query({ ...COUNT_RUNS, values: [environmentId, ...countedArrays(counted)] }))
+    }
+    const { transaction } = begun
+    if (transaction !== null && begun.connections === ofConnections()) {
+      for (const run of runs) written.keep(`${environmentId} ${run.runId}`, run, transaction)
+    }
+    await Promise.all(changes)
   }
 
-  return { sql, takeNumbers, forgetRuns: () => knownRuns.clear(), openRuns, insertEvents, compareEvents, changeRuns }
+  return { sql, takeNumbers, forgetRuns, openRuns, insertEvents, compareEvents, changeRuns }
+}
+
+interface LookedRun extends WantedRun {
+  /** Its number if this transaction opens it, else 0. */
+  opened: number
+  /** Its number if a transaction of this node wrote it. */
+  written: number | null
+}
+
+interface SoughtId {
+  run: LookedRun
+  eventId: string
 }
 
 type KnownRuns = LRUCache<string, true>
-type LockedRun = StoredRun & { lastSeq: number; stored: string[] | null }
 
 /** Ids never contain NUL, so it can separate two. */
 const keyOf = ({ runId, eventId }: Pick<NewEvent, 'runId' | 'eventId'>): string => `${runId}\0${eventId}`
@@ -268,9 +338,4 @@ function rowWith(run: RunState, events: readonly NewEvent[]): Row {
   run.openedEvents = events.length
   noteGaps(run)
   return runRow(run)
-}
-
-export function runRow(run: RunState): Row {
-  const values = columnValues(run)
-  return [...RUN_COLUMNS.map(([name]) => values[name]), run.lastSeq, values.sessionKey, run.namedSession]
 }

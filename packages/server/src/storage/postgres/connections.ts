@@ -95,6 +95,8 @@ export interface Connections {
   transaction<Result>(work: (client: PoolClient) => Promise<Result>): Promise<Result>
   pipeline(): Pipeline
   snapshot<Result>(work: (client: PoolClient) => Promise<Result>): Promise<Result>
+  /** How many connections were opened so far. */
+  opened(): number
   end(): Promise<void>
 }
 
@@ -116,7 +118,7 @@ export const SCHEMA = 'tacho'
  * Plans that no statement needs, because each has an index in its own order (postgres/plans.test.ts). Statistics cover
  * all tenants together: a large environment may look small, and these plans would read and sort all of its rows.
  */
-export const UNWANTED = ['seqscan', 'bitmapscan', 'hashjoin', 'mergejoin', 'material']
+export const UNWANTED = ['seqscan', 'bitmapscan', 'hashjoin', 'mergejoin', 'material', 'incremental_sort']
 
 /** With synchronous_commit off, a crash would lose acknowledged data. All other settings keep it on a disk. */
 const SETTINGS = `SELECT set_config('search_path', '${SCHEMA}', false), set_config('jit', 'off', false),
@@ -163,7 +165,11 @@ export function openConnections({ address, size, timeouts, reachability, verify 
   })
   // The next user of the connection gets the error.
   pool.on('error', () => undefined)
-  pool.on('connect', (client) => client.on('error', () => undefined))
+  let opened = 0
+  pool.on('connect', (client) => {
+    opened++
+    client.on('error', () => undefined)
+  })
 
   async function connect(): Promise<PoolClient> {
     reachability.check()
@@ -248,6 +254,7 @@ export function openConnections({ address, size, timeouts, reachability, verify 
     transaction: (work) => use((client) => inTransaction(client, work)),
     pipeline,
     snapshot,
+    opened: () => opened,
     end: () => pool.end(),
   }
 }

@@ -1,7 +1,7 @@
 /** Brings a database to the schema, on a separate connection without timeouts, before the store is served. */
 import path from 'node:path'
 import { setTimeout as wait } from 'node:timers/promises'
-import pg, { type Client, DatabaseError } from 'pg'
+import pg, { type Client, type ClientBase, DatabaseError } from 'pg'
 import { ROOT } from '../../program/program.ts'
 import { checkApplied, readMigrations, type Applied, type Migration } from '../sql/engine/migrations.ts'
 import { StoreRefused } from '../engine/store.ts'
@@ -154,7 +154,7 @@ async function distributeNew(client: Pick<Client, 'query'>): Promise<void> {
   if ((await isCitus(client)) && (await distributedTables(client)).includes(FIRST)) await distribute(client)
 }
 
-async function isCitus(client: Pick<Client, 'query'>): Promise<boolean> {
+export async function isCitus(client: Pick<ClientBase, 'query'>): Promise<boolean> {
   return (await client.query("SELECT 1 FROM pg_extension WHERE extname = 'citus'")).rows.length > 0
 }
 

@@ -15,7 +15,7 @@ import { postgresAppendEngine, WRITERS_PER_NODE } from './append.ts'
 import { createBatchQueue } from './batch-queue.ts'
 import { isRace } from './errors.ts'
 import { inspectDatabase } from './inspect.ts'
-import { knownMigrations, prepareStore } from './migrate.ts'
+import { isCitus, knownMigrations, prepareStore } from './migrate.ts'
 import { joinNodes } from './nodes.ts'
 import { checkIdentity, type Identity, createReachability, type OnReachable, startProbe } from './reachability.ts'
 import { postgresSql } from './sql.ts'
@@ -79,12 +79,13 @@ export async function openPostgresStorage(options: PostgresOptions): Promise<Sto
     throw error
   })
   let fullUntil = 0
+  const isDistributed = await ownConnection.use(isCitus)
   const queue = createBatchQueue({
     queueBytes,
     // Reads get the remaining connections.
     transactions: Math.min(WRITERS_PER_NODE, Math.ceil(poolSize / 2)),
     openPipeline: connections.pipeline,
-    commit: batchAppender(postgresAppendEngine(connections, nodes.slot), onWarning),
+    commit: batchAppender(postgresAppendEngine(connections, nodes.slot, isDistributed), onWarning),
   })
 
   let actMs = 0

@@ -1,8 +1,7 @@
 /** The only writer: rows stay valid in its cache, and most events cost one insert. A rollback makes it forget them. */
 import { LRUCache } from 'lru-cache'
-import { entryBytes, ownText } from '../sql/record/known-rows.ts'
+import { ownText } from '../sql/record/known-rows.ts'
 import { withEnvelope } from '../sql/record/envelopes.ts'
-import { SHORT_CHARS } from '../sql/engine/keys.ts'
 import type { AppendEngine } from '../sql/record/append.ts'
 import type { AppendTransaction, WantedRun } from '../sql/record/append-steps.ts'
 import {
@@ -18,18 +17,20 @@ import {
   type StoredRun,
 } from '../sql/record/stored-columns.ts'
 import { comparePacked, PACKED, payloadSum, unlessPacked, type Compared } from '../sql/record/payloads.ts'
-import { nameSession, openedRun, ownSession, UNCHANGED, type RunState } from '../sql/record/run-state.ts'
+import {
+  cachedRunBytes,
+  nameSession,
+  openedRun,
+  ownSession,
+  UNCHANGED,
+  type RunState,
+} from '../sql/record/run-state.ts'
 import type { Sql } from '../sql/engine/sql.ts'
-import { failureChars } from '../record/failure.ts'
-import { RECENT_CALLS_CHARS } from '../issues/issues.ts'
-import { saidChars } from '../record/events.ts'
 import { type Changes, counted, transaction } from './transaction.ts'
 import type { Database } from './database.ts'
 import { isDataError, storageError } from './errors.ts'
 
 const CACHE_BYTES = 24 * 1_048_576
-const UNCOSTED_BYTES = 330
-const RECORDER_BYTES = 400
 
 export function rowWriter(db: Database) {
   const set = (change: string) =>
@@ -113,14 +114,7 @@ export interface SqliteAppendEngine extends AppendEngine {
 export function sqliteAppendEngine(db: Database, sql: Sql, changes: Changes = NOT_COUNTED): SqliteAppendEngine {
   const runs = new LRUCache<string, RunState>({
     maxSize: CACHE_BYTES,
-    // The first event that names a session adds it to its run later.
-    sizeCalculation: ({ runId, traits, userId, uncosted, recorders, failure, said }, place) => {
-      const chars =
-        place.length + runId.length + SHORT_CHARS + traits.length + (userId?.length ?? 0) + RECENT_CALLS_CHARS
-      const lists = uncosted.length * UNCOSTED_BYTES + recorders.length * RECORDER_BYTES
-      const texts = (failure === null ? 0 : failureChars(failure)) + (said === null ? 0 : saidChars(said))
-      return entryBytes(chars + lists + texts)
-    },
+    sizeCalculation: (run, place) => cachedRunBytes(place, run),
   })
   const { insertEvent, writeRun, forget } = rowWriter(db)
   const takeNumbers = numberTaker(db)

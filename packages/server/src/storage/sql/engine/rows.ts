@@ -80,6 +80,15 @@ export function rowsParameter({ dialect }: Pick<Sql, 'dialect'>, rows: readonly 
   return JSON.stringify(dialect === 'sqlite' ? rows : rows.map((row) => row.map(textOf)))
 }
 
+/** A PostgreSQL array, for `unnest`. */
+export function arrayParameter(values: readonly Row[number][]): string {
+  return `{${values.map((value) => (typeof value === 'string' ? quotedText(value) : value === null ? 'NULL' : value)).join(',')}}`
+}
+
+const QUOTED = /["\\]/
+
+const quotedText = (text: string): string => `"${QUOTED.test(text) ? text.replaceAll(/["\\]/g, '\\$&') : text}"`
+
 export const fieldOf = (type: string, index: number): string =>
   type === 'text' ? `x->>${index}` : `(x->>${index})::${type}`
 

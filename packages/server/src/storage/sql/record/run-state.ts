@@ -9,12 +9,12 @@
 import { LIMITS } from '@tacho/contract/engine/limits.ts'
 import type { RunStatus } from '@tacho/contract/runs/run.ts'
 import { addArrived, hasGaps, type Recorder } from '../../record/completeness.ts'
-import { type NewEvent, type ImportedRun, keptSaid, payloadText, type RunSaid } from '../../record/events.ts'
+import { type NewEvent, type ImportedRun, keptSaid, payloadText, saidChars, type RunSaid } from '../../record/events.ts'
 import { uuidv7 } from '../../engine/uuid.ts'
-import { ownText } from './known-rows.ts'
-import { shortText, textKey } from '../engine/keys.ts'
-import { foundFailure, isError, keptFailure, type RunFailure } from '../../record/failure.ts'
-import { addCall, isLoop, loopTool } from '../../issues/issues.ts'
+import { entryBytes, ownText } from './known-rows.ts'
+import { SHORT_CHARS, shortText, textKey } from '../engine/keys.ts'
+import { failureChars, foundFailure, isError, keptFailure, type RunFailure } from '../../record/failure.ts'
+import { addCall, isLoop, loopTool, RECENT_CALLS_CHARS } from '../../issues/issues.ts'
 import { addTraits, NO_TRAITS, traitLine } from '../../runs/runs.ts'
 import { addUncosted, type RunCalls, type UsageSums } from '../../runs/usage.ts'
 import { addUsage, noUsage } from '../runs/rollup.ts'
@@ -241,4 +241,16 @@ export function ownSession(run: RunState, { sessionId }: Pick<NewEvent, 'session
 export function isLateInRun(run: RunState, { time, onlyIfStored }: NewEvent, receivedAt: number): boolean {
   const limit = receivedAt - LIMITS.eventPastMs
   return time < limit && !onlyIfStored && !run.isNew && run.startedAt >= limit
+}
+
+const UNCOSTED_BYTES = 330
+const RECORDER_BYTES = 400
+
+/** Upper bound of the memory of a cached run. The first event that names a session adds it to its run later. */
+export function cachedRunBytes(place: string, run: RunState): number {
+  const { runId, traits, userId, uncosted, recorders, failure, said } = run
+  const chars = place.length + runId.length + SHORT_CHARS + traits.length + (userId?.length ?? 0) + RECENT_CALLS_CHARS
+  const lists = uncosted.length * UNCOSTED_BYTES + recorders.length * RECORDER_BYTES
+  const texts = (failure === null ? 0 : failureChars(failure)) + (said === null ? 0 : saidChars(said))
+  return entryBytes(chars + lists + texts)
 }

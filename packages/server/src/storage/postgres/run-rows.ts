@@ -1,0 +1,132 @@
+/**
+ * Rows of runs in PostgreSQL, and what a node remembers of them.
+ *
+ *   locked --its xmin is that of the last write here--> known: nothing more is read
+ *      `----any other--------------------------------> read, with all of its columns
+ *
+ * A row's `xmin` is the transaction that wrote it, and only a holder of the row's lock writes it. So a remembered run is
+ * that row as long as its xmin is the transaction of this node's last write. After a rollback it is an older one. New
+ * connections forget all runs: another server may give out the same numbers of transactions again. On Citus they are those
+ * of other machines, and nothing is remembered.
+ */
+import { LRUCache } from 'lru-cache'
+import { columnValues, RUN_COLUMNS, STORED_RUN, type StoredRun } from '../sql/record/stored-columns.ts'
+import { arrayParameter, type Columns, type InsertedTable, type Row } from '../sql/engine/rows.ts'
+import { ownText } from '../sql/record/known-rows.ts'
+import { cachedRunBytes, type RunState } from '../sql/record/run-state.ts'
+import { statement } from './sql.ts'
+
+/** Runs count their seqs here: on SQLite, the store does. */
+const COLUMNS: Columns = {
+  ...Object.fromEntries(RUN_COLUMNS.map(([, column, type]) => [column, type])),
+  last_seq: 'bigint',
+  session_key: 'text',
+  session_id: 'text',
+}
+const CHANGED = [...RUN_COLUMNS.flatMap(([, column, , change]) => (change === 'never' ? [] : [column])), 'last_seq']
+
+/** UPDATE ... FROM would be a join, which the planner may run as a read of all runs of a tenant. */
+export const CHANGE_RUNS: InsertedTable = {
+  name: 'runs AS r',
+  columns: COLUMNS,
+  conflict: `ON CONFLICT (environment_id, run_id) DO UPDATE SET
+    ${CHANGED.map((column) => `${column} = excluded.${column}`).join(', ')},
+    session_key = COALESCE(r.session_key, excluded.session_key), session_id = COALESCE(r.session_id, excluded.session_id)`,
+}
+export const OPEN_RUNS: InsertedTable = {
+  name: 'runs',
+  columns: COLUMNS,
+  conflict: 'ON CONFLICT (environment_id, run_id) DO NOTHING RETURNING number',
+}
+
+export function runRow(run: RunState): Row {
+  const values = columnValues(run)
+  return [...RUN_COLUMNS.map(([name]) => values[name]), run.lastSeq, values.sessionKey, run.namedSession]
+}
+
+/** Only this key's index has this order. With equality, the planner may scan another index of the tenant. */
+const oneOf = (key: string, value: string) => `${key} >= ${value} AND ${key} <= ${value} ORDER BY ${key} LIMIT 1`
+const runOf = (selected: string, runId: string) =>
+  `(SELECT ${selected} FROM runs WHERE environment_id = $1 AND ${oneOf('run_id', runId)}`
+/** A range of both columns. With one run, the planner may read and sort all of its events before statistics know them. */
+export const eventOf = (selected: string, run: string, eventId: string) => {
+  const [key, sought] = ['(e.run, e.event_id)', `(${run}, ${eventId})`]
+  return `(SELECT ${selected} FROM events AS e WHERE e.environment_id = $1 AND ${key} >= ${sought} AND ${key} <= ${sought}
+    ORDER BY e.run, e.event_id LIMIT 1)`
+}
+
+const COUNTED = RUN_COLUMNS.filter(([, , , change]) => change === 'counted')
+const COUNTED_ARRAYS = [...COUNTED.map(([, , type]) => type), 'bigint'].map((type, index) => `$${index + 3}::${type}[]`)
+const COUNTED_COLUMNS = [...COUNTED.map(([, column]) => column), 'last_seq']
+
+/**
+ * For locked runs of which no index changes: a third cheaper than the insert. The planner has one way to the rows, by
+ * number and then by their place. `$2`: their numbers; then an array of each column.
+ */
+export const COUNT_RUNS =
+  statement(`UPDATE runs AS r SET ${COUNTED_COLUMNS.map((column) => `${column} = x.${column}`).join(', ')}
+  FROM unnest($2::bigint[], ${COUNTED_ARRAYS.join(', ')}) AS x (number, ${COUNTED_COLUMNS.join(', ')}),
+  LATERAL (SELECT ctid AS place FROM runs WHERE environment_id = $1 AND ${oneOf('number', 'x.number')}) AS found
+  WHERE r.environment_id = $1 AND r.ctid = found.place`)
+
+/** The parameters of COUNT_RUNS after the environment. */
+export function countedArrays(runs: readonly RunState[]): string[] {
+  const rows = runs.map(columnValues)
+  const arrays = COUNTED.map(([name]) => arrayParameter(rows.map((row) => row[name])))
+  return [
+    arrayParameter(runs.map(({ number }) => number)),
+    ...arrays,
+    arrayParameter(runs.map(({ lastSeq }) => lastSeq)),
+  ]
+}
+
+export interface LockedRun {
+  index: number
+  number: number
+  /** The transaction that wrote it, and the one that locks it. */
+  version: string | null
+  transaction: string | null
+}
+
+const lockRuns = (versions: string) =>
+  statement(`SELECT x.n - 1 AS index, r.* FROM unnest($2::text[]) WITH ORDINALITY AS x (run_id, n),
+    LATERAL ${runOf(`number, ${versions}`, 'x.run_id')} FOR NO KEY UPDATE) AS r`)
+/** `$2`: runs, in the order in which they are locked. */
+export const LOCK_RUNS = lockRuns('xmin AS version, pg_current_xact_id()::xid AS transaction')
+export const LOCK_DISTRIBUTED_RUNS = lockRuns('NULL AS version, NULL AS transaction')
+
+/** `$2`: runs that are locked. */
+export const READ_RUNS = statement(`SELECT r.* FROM unnest($2::text[]) AS x (run_id),
+  LATERAL ${runOf(`${STORED_RUN}, last_seq AS "lastSeq"`, 'x.run_id')}) AS r`)
+
+/** Which events are stored. `$2`: their ids, and `$3`: for each, the number of its run. */
+export const FIND_EVENTS = statement(`SELECT x.n - 1 AS index
+  FROM unnest($2::text[], $3::bigint[]) WITH ORDINALITY AS x (event_id, run, n), LATERAL ${eventOf('1', 'x.run', 'x.event_id')} AS e`)
+/** The same by ids of runs. `$4`: numbers of those without events. */
+export const FIND_EVENTS_BY_RUN = statement(`SELECT x.n - 1 AS index
+  FROM unnest($2::text[], $3::text[], $4::bigint[]) WITH ORDINALITY AS x (event_id, run_id, empty, n),
+  LATERAL ${runOf('number', 'x.run_id')}) AS r, LATERAL ${eventOf('1', 'NULLIF(r.number, x.empty)', 'x.event_id')} AS e`)
+
+export type ReadRun = StoredRun & { lastSeq: number }
+
+const CACHE_BYTES = 16 * 1_048_576
+export type WrittenRuns = ReturnType<typeof writtenRuns>
+
+export function writtenRuns() {
+  const written = new LRUCache<string, { run: RunState; version: string }>({
+    maxSize: CACHE_BYTES,
+    sizeCalculation: ({ run }, place) => cachedRunBytes(place, run),
+  })
+  return {
+    numberOf: (place: string): number | undefined => written.peek(place)?.run.number,
+    /** At most one transaction has it: another one reads the row. Null: the row is not as it was written here. */
+    take(place: string, { number, version }: LockedRun): RunState | null {
+      const known = written.get(place)
+      if (known === undefined || known.version !== version || known.run.number !== number) return null
+      written.delete(place)
+      return known.run
+    },
+    keep: (place: string, run: RunState, version: string) => void written.set(ownText(place), { run, version }),
+    forget: () => written.clear(),
+  }
+}

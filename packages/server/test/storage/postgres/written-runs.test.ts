@@ -1,0 +1,102 @@
+/** What a node remembers of a run counts only while the run's row is as this node wrote it. */
+import assert from 'node:assert/strict'
+import { describe, test } from 'node:test'
+import type { Storage } from '../../../src/storage/storage.ts'
+import { NO_TRIGGERS } from '../../setup/citus-skips.ts'
+import { append, event, llmCall, newId, runOf } from '../suite/sample.ts'
+import { refusal, useTestDatabase } from './store-trouble.ts'
+
+const { query, whileFailing, withStorage } = useTestDatabase()
+
+/** Each adds another power of two to the tokens of its run, so that the sum says which were counted. */
+function counter(env: string, runId = 'run') {
+  let next = 1
+  return {
+    sum: () => next - 1,
+    call(traits: string | null = null) {
+      const sent = llmCall({ totalTokens: next }, { runId, traits })
+      next *= 2
+      return sent
+    },
+    async assertCounted(storage: Storage) {
+      const { totalTokens, eventCount } = await runOf(storage, env, runId)
+      assert.deepEqual({ totalTokens, eventCount }, { totalTokens: next - 1, eventCount: Math.log2(next) })
+    },
+  }
+}
+
+describe('a run that a node wrote', () => {
+  test('is read again once another node wrote it', async () => {
+    await withStorage({}, (one) =>
+      withStorage({}, async (other) => {
+        const env = newId()
+        const run = counter(env)
+        for (const node of [one, one, other, one, other, other, one, one]) {
+          assert.deepEqual(await append(node, env, run.call()), ['stored'])
+        }
+        await run.assertCounted(one)
+      }),
+    )
+  })
+
+  test('is read again after a transaction that did not commit', { skip: NO_TRIGGERS }, async () => {
+    await withStorage({}, async (storage) => {
+      const env = newId()
+      const run = counter(env)
+      for (let count = 0; count < 3; count++) await append(storage, env, run.call())
+      const failing = run.call('a trait')
+      await whileFailing('usage_hours', '53100', async () => {
+        await assert.rejects(append(storage, env, failing), refusal('storage_full'))
+      })
+      assert.deepEqual(await append(storage, env, { ...failing, traits: null }), ['stored'])
+      await run.assertCounted(storage)
+      await append(storage, env, run.call(), event({ runId: 'beside' }))
+      await run.assertCounted(storage)
+    })
+  })
+
+  test('keeps what an act wrote between its events', async () => {
+    await withStorage({}, async (storage) => {
+      const env = newId()
+      const run = counter(env)
+      for (let count = 0; count < 3; count++) await append(storage, env, run.call())
+      await query(`UPDATE tacho.runs SET cost_nanos = 7 WHERE environment_id = '${env}'`)
+      await append(storage, env, run.call())
+      await append(storage, env, run.call())
+      await run.assertCounted(storage)
+      assert.equal((await runOf(storage, env)).costNanos, 7)
+    })
+  })
+
+  test('that was removed and sent again begins anew', async () => {
+    await withStorage({}, async (storage) => {
+      const env = newId()
+      for (let count = 0; count < 3; count++) await append(storage, env, event())
+      await query(`DELETE FROM tacho.events WHERE environment_id = '${env}'`)
+      await query(`DELETE FROM tacho.runs WHERE environment_id = '${env}'`)
+      const run = counter(env)
+      for (let count = 0; count < 3; count++) assert.deepEqual(await append(storage, env, run.call()), ['stored'])
+      await run.assertCounted(storage)
+    })
+  })
+
+  test('has all of its events in any mix of nodes, retries and runs that are new', async () => {
+    await withStorage({}, (one) =>
+      withStorage({}, async (other) => {
+        const env = newId()
+        const runs = Array.from({ length: 4 }, (_, index) => counter(env, `run ${index}`))
+        let before = runs.map((run) => run.call())
+        for (let turn = 0; turn < 8; turn++) {
+          const sent = runs.slice(0, 1 + (turn % 4)).map((run) => run.call())
+          const again = turn === 0 ? [] : before
+          await Promise.all([
+            append(turn % 3 === 0 ? other : one, env, ...sent, ...again),
+            append(one, env, ...(turn === 0 ? before : sent)),
+          ])
+          before = sent
+        }
+        for (const run of runs) await run.assertCounted(other)
+      }),
+    )
+  })
+})
