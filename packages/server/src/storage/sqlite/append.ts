@@ -27,7 +27,7 @@ import {
 } from '../sql/record/run-state.ts'
 import type { Sql } from '../sql/engine/sql.ts'
 import { type Changes, counted, transaction } from './transaction.ts'
-import type { Database } from './database.ts'
+import type { Database, Statement } from './database.ts'
 import { isDataError, storageError } from './errors.ts'
 
 const CACHE_BYTES = 24 * 1_048_576
@@ -46,18 +46,15 @@ export function rowWriter(db: Database) {
     `UPDATE runs SET ${set('moved').join(', ')}, session_key = COALESCE(session_key, @sessionKey),
       session_id = COALESCE(session_id, @namedSession) ${ofRun}`,
   )
-  const columns = ['environment_id', 'run', 'envelope', 'event_id', 'received_at', 'own_session', 'payload_sum']
-  columns.push(...ROW_COLUMNS)
-  const insertEvent = db.prepare(
-    `INSERT INTO events (${columns.join(', ')}) VALUES (${columns.map((column) => (column === 'payload' ? 'CAST(? AS TEXT)' : '?')).join(', ')})
-      ON CONFLICT (environment_id, run, event_id) DO NOTHING`,
-  )
+  const insertEvent = eventInserts(db)
   const environments = environmentNumbers(db)
   return {
     insertEvent(environmentId: string, { run, event, receivedAt, envelope }: PlacedEvent): number | null {
       const environment = environments.numberOf(environmentId)
-      const named = [environment, run.number, envelope, event.eventId, receivedAt, ownSession(run, event)]
-      const row = insertEvent.run(...named, payloadSum(event.payload), ...rowValues(event))
+      const row = insertEvent(
+        [environment, run.number, envelope, event.eventId, receivedAt],
+        [payloadSum(event.payload), ownSession(run, event), ...rowValues(event)],
+      )
       return row.changes === 0 ? null : Number(row.lastInsertRowid)
     },
     writeRun(environmentId: string, run: RunState): void {
@@ -71,6 +68,33 @@ export function rowWriter(db: Database) {
     },
     /** Call this after a transaction that did not commit. */
     forget: environments.forget,
+  }
+}
+
+const PLACE = ['environment_id', 'run', 'envelope', 'event_id', 'received_at']
+const VALUES = ['payload_sum', 'own_session', ...ROW_COLUMNS]
+
+/** A statement for each set of values that are not null: a value costs a fifth of a microsecond, also a null. */
+function eventInserts(db: Database) {
+  const inserts = new Map<number, Statement<unknown[]>>()
+  const prepare = (present: number) => {
+    const columns = [...PLACE, ...VALUES.filter((_, index) => (present & (1 << index)) !== 0)]
+    const values = columns.map((column) => (column === 'payload' ? 'CAST(? AS TEXT)' : '?'))
+    const insert = db.prepare<unknown[]>(
+      `INSERT INTO events (${columns.join(', ')}) VALUES (${values.join(', ')})
+        ON CONFLICT (environment_id, run, event_id) DO NOTHING`,
+    )
+    inserts.set(present, insert)
+    return insert
+  }
+  return (row: unknown[], values: readonly unknown[]) => {
+    let present = 0
+    for (let index = 0; index < values.length; index++) {
+      if (values[index] === null) continue
+      present |= 1 << index
+      row.push(values[index])
+    }
+    return (inserts.get(present) ?? prepare(present)).run(...row)
   }
 }
 

@@ -32,11 +32,18 @@ export const ROW_COLUMNS = [...EVENT_COLUMNS, 'latency_us', 'problem', 'tokens',
 
 /** In the order of ROW_COLUMNS. */
 export function rowValues(event: NewEvent) {
-  const latencyMicros = event.latencyMs === null ? null : Math.round(event.latencyMs * 1_000)
-  const { usage } = event
+  const { time, eventType, label, spanId, parentSpanId, payload, latencyMs, usage } = event
+  const sent = [time, eventType, label, spanId, parentSpanId, payload]
+  const latencyMicros = latencyMs === null ? null : Math.round(latencyMs * 1_000)
   // 0 is stored as null, which takes no room.
-  const used = [usage?.totalTokens || null, usage?.costNanos || null]
-  return [...sentValues(event), latencyMicros, problemOfEvent(event), ...used, countedText(event)]
+  sent.push(
+    latencyMicros,
+    problemOfEvent(event),
+    usage?.totalTokens || null,
+    usage?.costNanos || null,
+    countedText(event),
+  )
+  return sent
 }
 
 /** A failed outcome is a problem even if it does not say why. */
