@@ -30,8 +30,7 @@ import { isDataError, isRace, isTaken, storageError } from './errors.ts'
 import { encodeEvents, type EventCopy } from './event-copy.ts'
 import {
   CHANGE_RUNS,
-  COUNT_RUNS,
-  countedArrays,
+  countStatements,
   eventOf,
   FIND_EVENTS,
   FIND_EVENTS_BY_RUN,
@@ -302,8 +301,8 @@ function operations(
     )
     const changes: Promise<unknown>[] = []
     if (moved.length > 0) changes.push(insertJsonRows(sql, CHANGE_RUNS, environmentId, moved.map(runRow)))
-    if (counted.length > 0) {
-      changes.push(client.query({ ...COUNT_RUNS, values: [environmentId, ...countedArrays(counted)] }))
+    for (const { values, ...text } of countStatements(counted)) {
+      changes.push(client.query({ ...text, values: [environmentId, ...values] }))
     }
     const { transaction } = begun
     if (transaction !== null && begun.connections === ofConnections()) {

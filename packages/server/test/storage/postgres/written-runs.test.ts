@@ -3,7 +3,7 @@ import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import type { Storage } from '../../../src/storage/storage.ts'
 import { NO_TRIGGERS } from '../../setup/citus-skips.ts'
-import { append, event, llmCall, newId, runOf } from '../suite/sample.ts'
+import { append, event, llmCall, newId, NOON, runOf } from '../suite/sample.ts'
 import { refusal, useTestDatabase } from './store-trouble.ts'
 
 const { query, whileFailing, withStorage } = useTestDatabase()
@@ -65,6 +65,21 @@ describe('a run that a node wrote', () => {
       await append(storage, env, run.call())
       await run.assertCounted(storage)
       assert.equal((await runOf(storage, env)).costNanos, 7)
+    })
+  })
+
+  test('keeps its texts through writes that change numbers, texts or what it is listed by', async () => {
+    await withStorage({}, async (storage) => {
+      const env = newId()
+      const run = counter(env)
+      const traits = [null, 'a\n', null, 'b\n', null, null, 'c\n', null]
+      for (const [index, trait] of traits.entries()) {
+        // An earlier time moves the run in its lists.
+        await append(storage, env, { ...run.call(trait), time: NOON + (index % 3 === 0 ? -index : 1) })
+      }
+      await run.assertCounted(storage)
+      const { rows } = await query(`SELECT traits FROM tacho.runs WHERE environment_id = '${env}'`)
+      assert.deepEqual(String(rows[0]?.['traits']).split('\n').filter(Boolean).toSorted(), ['a', 'b', 'c'])
     })
   })
 
