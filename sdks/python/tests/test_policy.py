@@ -236,6 +236,53 @@ def test_the_strictest_match_wins_in_any_order() -> None:
         assert decision.action == "BLOCK"
 
 
+@pytest.mark.parametrize(
+    "name", ["pay", "send", "read", "", "constructor", "mcp__bank__pay", None, 7, "x" * 2_000, "pay" * 1_500_000]
+)
+def test_policies_that_are_decided_together_decide_as_each_of_them_alone(name: Any) -> None:
+    """Also those that are not evaluated for a tool that their condition names, and those that change between decisions."""
+    conditions = (
+        'tool.name == "pay"',
+        'tool.name == "pay" && tool.input.amount > 10.0 && run.toolCalls < 5',
+        'tool.name in ["pay", "send"] && has(tool.input.to)',
+        'tool.name in ["pay", "send"] && tool.input.none == 1',
+        'tool.name in [] || tool.name == "send"',
+        'tool.name != "pay" && tool.input.amount > 10.0',
+        'tool.input.none == 1 && tool.name == "pay"',
+        'tool.server == "bank" && tool.name == "pay"',
+        'tool.name == "pay" && tool.server == "bank"',
+        "tool.name == ",
+        "tool.name in ['pay', 1]",
+    )
+    actions = ("ALLOW", "WARN", "REQUIRE_APPROVAL", "BLOCK", "UNKNOWN")
+    policies = [
+        tacho.Policy(f"p{number % 7}", "n", one, action=actions[number % 5], severity=("LOW", "HIGH")[number % 2])
+        for number, one in enumerate(conditions)
+    ]
+    facts = Facts(name, {"amount": 20, "to": "a"}, 0, run_tool_calls=1)
+    alone = [decide([policy], facts) for policy in policies]
+    together = decide(policies, facts)
+    strictness = {"ALLOW": 0, "WARN": 1, "REQUIRE_APPROVAL": 2, "BLOCK": 3}
+    matched = [match for one in alone for match in one.matched]
+    matched.sort(key=lambda match: (-strictness[match.effect], match.policy_id, match.version, match.name))
+    failures = sorted((failure for one in alone for failure in one.failures), key=lambda one: (one.policy_id, one.version))
+    assert (list(together.matched), list(together.failures)) == (matched, failures)
+    for policy, one in zip(policies, alone, strict=True):
+        compiled = compile_condition(policy.condition)
+        if not isinstance(compiled, NotACondition):
+            result = evaluate(compiled, facts)
+            assert (result.matched is not None) == (one.failures == ()), policy
+            assert result.matched is None or bool(one.matched) is result.matched, policy
+
+    class Changing:
+        policy_id, name, version, severity, action, on_error, condition = "p", "n", "1", "LOW", "BLOCK", None, "true"
+
+    changing = Changing()
+    assert decide([changing], facts).action == "BLOCK"
+    changing.condition = "false"
+    assert decide([changing], facts).action == "ALLOW"
+
+
 @pytest.mark.parametrize("levels", [11, 12, 13, 29, 30, 31, 100, 180])
 def test_nesting_compiles_below_its_limit_and_results_do_not_change(levels: int) -> None:
     value: Any = 1.0

@@ -213,6 +213,25 @@ def test_only_what_is_mostly_digits_is_found_in_other_groups() -> None:
     assert history.origin("x500001@bank1.example") == []
 
 
+def test_numbers_are_found_in_each_division_into_groups_and_in_no_other() -> None:
+    some = Random(11)
+    for _ in range(400):
+        number = "".join(some.choice("0123456789" if some.random() < 0.7 else "abéz٣") for _ in range(some.randint(7, 20)))
+        groups, at = [], 0
+        while at < len(number):
+            size = some.randint(1, 8)
+            groups.append(number[at : at + size])
+            at += size
+        is_mostly_digits = sum(one in "0123456789" for one in number) >= max(5, len(number) / 2)
+        is_found = len(groups) == 1 or (is_mostly_digits and max(map(len, groups)) <= 7)
+        history = RunHistory()
+        history.add_words("other words 12 of de and " + " ".join(groups))
+        assert history.origin(number) == (["user"] if is_found else []), groups
+        others = RunHistory()
+        others.add_words(" x ".join(groups) + " x " + " ".join(reversed(groups)))
+        assert others.origin(number) == (["user"] if len(set(groups)) == 1 and is_found else []), groups
+
+
 def test_a_history_forgets_the_oldest_calls_and_inputs() -> None:
     history = RunHistory()
     for number in range(1_001):
@@ -313,7 +332,7 @@ def test_generated_code_and_indexes_give_what_a_walk_over_all_calls_gives(monkey
         return (value.message, value.offset) if isinstance(value, Failure) else value, scope.left
 
     some = Random(7)
-    texts = ["a", "b", "x" * 15, "x" * 16, "é" * 20, "x" * 40, 1.5, True, None, {"a": 1}, ["a"]]
+    texts = ["a", "b", "x" * 15, "x" * 16, "x" * 31, "x" * 32, "é" * 20, "😀" * 16, "x" * 40, 1.5, True, None, {"a": 1}, ["a"]]
 
     def given() -> dict[str, Any]:
         name = some.choice(["ada", "bob", 3])

@@ -13,7 +13,7 @@ from .limits import CACHED_CONDITIONS, EVALUATION_STEPS, SOURCE_CHARS
 from .parse import parse
 from .position import Fault, Position, in_order, position_at, units
 from .rules import check_rules
-from .syntax import Node, children_of, dotted_name, is_of_history
+from .syntax import Node, children_of, dotted_name, is_of_history, tools_of
 from .tokens import SyntaxFault
 from .types import is_dynamic, show_type
 from .values import Failure, OutOfSteps, Scope, Step, Unreadable, UnreadableRead, Value
@@ -29,6 +29,8 @@ class Condition:
     """Then `tool.name` is the tool's own name."""
     reads_history: bool = False
     """Whether it needs the past of the run."""
+    tools: tuple[str, ...] = ()
+    """It is false for all other tools, and reads nothing to say so. Empty: for any tool."""
 
 
 @dataclass(frozen=True)
@@ -85,7 +87,8 @@ def _compile(source: object, of_labels: bool) -> Condition | NotACondition:
     if type_.name != "bool":
         hint = "compare it with a value, for example == true" if is_dynamic(type_) else f"this is {show_type(type_)}"
         return refuse(f"a condition must be true or false; {hint}", 0, len(source))
-    return Condition(source, build(root), _reads_server(root), _reads_history(root))
+    reads_server = _reads_server(root)
+    return Condition(source, build(root), reads_server, _reads_history(root), () if reads_server else tools_of(root))
 
 
 def _reads_server(node: Node) -> bool:

@@ -4,48 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Literal, Protocol
+from dataclasses import dataclass, replace
 
-from .compile import Condition, Evaluation, NotACondition, compiled, evaluate_in, known_conditions, scope_of
+from .compile import Evaluation, evaluate_in, scope_of
 from .facts import Facts
-from .message import message_of
+from .policy_set import ACTIONS, Action, Match, PolicyLike, policy_set
 
-Action = Literal["ALLOW", "WARN", "REQUIRE_APPROVAL", "BLOCK"]
-# From least to most strict.
-ACTIONS: tuple[Action, ...] = ("ALLOW", "WARN", "REQUIRE_APPROVAL", "BLOCK")
-
-
-class PolicyLike(Protocol):
-    @property
-    def policy_id(self) -> str: ...
-    @property
-    def name(self) -> str: ...
-    @property
-    def version(self) -> str: ...
-    @property
-    def condition(self) -> str: ...
-    @property
-    def severity(self) -> str: ...
-    @property
-    def action(self) -> str: ...
-    @property
-    def on_error(self) -> str | None: ...
-
-
-@dataclass(frozen=True)
-class Match:
-    policy_id: str
-    name: str
-    version: str
-    effect: Action
-    """The effective action: the policy's, or BLOCK if it is unknown."""
-    failed: bool
-    """Matched only because its condition failed."""
-    failure: str | None = None
-    """Why it failed, without a place in the condition."""
-    message: str | None = None
-    """What the policy says."""
+__all__ = ["ACTIONS", "Action", "Decision", "Match", "PolicyFailure", "PolicyLike", "decide"]
 
 
 @dataclass(frozen=True)
@@ -77,44 +42,22 @@ def decide(policies: Sequence[PolicyLike], facts: Facts) -> Decision:
     """
     scope = scope_of(facts)
     matched: list[Match] = []
-    failures: list[PolicyFailure] = []
-    for policy in policies:
-        condition = known_conditions.get(policy.condition) or compiled(policy.condition)
-        outcome = evaluate_in(condition, scope) if type(condition) is Condition else _faulty(condition)
+    failed: list[tuple[tuple[str, str, str, int], PolicyFailure]] = []
+    for policy in policy_set(policies).for_tool(facts.tool_name):
+        outcome = Evaluation(None, policy.fault) if policy.condition is None else evaluate_in(policy.condition, scope)
         counts = outcome.matched
         if counts is False:
             continue
-        name = (policy.policy_id, policy.name, policy.version)
+        match = policy.match
         if counts is None:
-            counts = outcome.is_unreadable or _acts_on_error(policy)
-            failures.append(PolicyFailure(*name, outcome.message, counts))
+            counts = outcome.is_unreadable or policy.counts_on_error
+            failure = PolicyFailure(match.policy_id, match.name, match.version, outcome.message, counts)
+            failed.append(((match.policy_id, match.version, match.name, policy.place), failure))
+            match = replace(match, failed=True, failure=_PLACE.sub("", outcome.message))
         if counts:
-            message = message_of(getattr(policy, "description", None))
-            failure = _PLACE.sub("", outcome.message) if outcome.matched is None else None
-            matched.append(Match(*name, _effect_of(policy.action), failure is not None, failure, message))
-    matched.sort(key=lambda match: (-ACTIONS.index(match.effect), *_order_of(match)))
-    failures.sort(key=_order_of)
-    return Decision(matched[0].effect if matched else "ALLOW", tuple(matched), tuple(failures))
-
-
-def _faulty(condition: Condition | NotACondition) -> Evaluation:
-    assert isinstance(condition, NotACondition)
-    fault = condition.faults[0]
-    place = f"line {fault.position.line}, column {fault.position.column}"
-    return Evaluation(None, f"{place}: {fault.message}")
+            matched.append(match)
+    failures = tuple(failure for _, failure in sorted(failed)) if failed else ()
+    return Decision(matched[0].effect if matched else "ALLOW", tuple(matched), failures)
 
 
 _PLACE = re.compile(r"^line \d+, column \d+: ")
-
-
-def _acts_on_error(policy: PolicyLike) -> bool:
-    on_error = getattr(policy, "on_error", None)
-    return policy.severity not in ("LOW", "MEDIUM") if on_error is None else on_error != "ignore"
-
-
-def _effect_of(action: str) -> Action:
-    return ACTIONS[ACTIONS.index(action)] if action in ACTIONS else "BLOCK"
-
-
-def _order_of(policy: Match | PolicyFailure) -> tuple[str, str, str]:
-    return policy.policy_id, policy.version, policy.name

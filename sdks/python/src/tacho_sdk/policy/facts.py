@@ -6,6 +6,7 @@ import math
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from ..exact import exact_number, exact_text
 from .history.run_history import NO_OUTPUT, RunHistory
@@ -76,6 +77,8 @@ _READERS: dict[str, Callable[[Facts], object]] = {
 
 
 _NAME = VARIABLE_NAMES.index("tool.name")
+_RUN_LABELS = VARIABLE_NAMES.index("run.labels")
+_OF_HISTORY = (_RUN_LABELS, VARIABLE_NAMES.index("run.calls"))
 OWN_NAME = len(VARIABLE_NAMES)
 """The slot of the tool's own name, for conditions that read `tool.server`."""
 
@@ -95,12 +98,15 @@ class FactReader(dict[int, "Value | Failure"]):
 
     def __missing__(self, slot: int) -> Value | Failure:
         facts = self._facts
-        field = _TEXT_FIELDS.get(slot)
-        value = None if field is None or facts.unknown else getattr(facts, field)
-        if type(value) is not str:
-            value = _read("tool's own name" if slot == OWN_NAME else VARIABLE_NAMES[slot], facts)
+        if slot in _OF_HISTORY and facts.run_history is not None and not facts.unknown:
+            value: Any = facts.run_history.labels if slot == _RUN_LABELS else facts.run_history.calls
+        else:
+            field = _TEXT_FIELDS.get(slot)
+            value = None if field is None or facts.unknown else getattr(facts, field)
+            if type(value) is not str:
+                value = _read("tool's own name" if slot == OWN_NAME else VARIABLE_NAMES[slot], facts)
         self[slot] = value
-        return value
+        return value  # type: ignore[no-any-return]
 
 
 class OwnNameReader(dict[int, "Value | Failure"]):

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal
 
-from .values import Failure, Scope, Step, Unreadable, Value
+from .values import Failure, OutOfSteps, Scope, Step, Unreadable, Value
 
 _Turn = Callable[[Step, Value], "Value | Failure"]
 Run = Callable[[list[Value], _Turn], "Value | Failure"]
@@ -46,6 +46,23 @@ def build_loop(parts: LoopParts) -> Step:
     """A loop visits the elements of a list, or the keys of a map."""
     iterable, place, weight = parts.iterable, parts.place, parts.weight
     run = body_of(parts)
+    decisive = {"all/2": False, "exists/2": True}.get(parts.loop)
+    first_body = parts.bodies[0]
+
+    def find(items: list[Value], scope: Scope) -> Value | Failure:
+        """As `run` of a quantifier, with half the calls."""
+        failure: Failure | None = None
+        for item in items:
+            scope.left -= weight
+            if scope.left < 0:
+                raise OutOfSteps
+            scope.locals[place] = item
+            holds = first_body(scope)
+            if holds is decisive:
+                return decisive
+            if type(holds) is not bool and (failure is None or type(holds) is Unreadable):
+                failure = holds if isinstance(holds, Failure) else parts.not_bool
+        return not decisive if failure is None else failure
 
     def step(scope: Scope) -> Value | Failure:
         source = iterable(scope)
@@ -56,6 +73,8 @@ def build_loop(parts: LoopParts) -> Step:
             items = list(source)
         else:
             return source if isinstance(source, Failure) else parts.not_iterable
+        if decisive is not None:
+            return find(items, scope)
 
         def turn(body: Step, item: Value) -> Value | Failure:
             scope.spend(weight)

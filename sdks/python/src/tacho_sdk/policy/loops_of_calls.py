@@ -5,22 +5,26 @@ and one that asks for a value of an input judges only the calls that have it. Re
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from .loops import LoopParts, SoughtInput, body_of, build_loop
-from .values import Failure, Scope, Step, Unreadable, Value
+from .values import Failure, OutOfSteps, Scope, Step, Unreadable, UnreadableRead, Value
+from .variables import VARIABLE_NAMES
+
+if TYPE_CHECKING:
+    from .history.run_history import RunHistory
+
+_CALLS = VARIABLE_NAMES.index("run.calls")
 
 
 def build_loop_of_calls(parts: LoopParts) -> Step | None:
     """None if each decision must look at all calls."""
     if parts.past and parts.loop not in ("map/2", "map/3"):
-        return _judge_new_calls(parts)
+        return PastLoop(parts).step
     return None if parts.sought is None else _judge_sought_calls(parts, parts.sought)
 
 
-@dataclass(frozen=True)
-class Judged:
+class Judged(NamedTuple):
     """What a loop found in the calls that it has seen."""
 
     forgotten: int
@@ -29,17 +33,46 @@ class Judged:
     steps: int = 0
     is_decided: bool = False
     failure: Failure | None = None
-    holds: list[Value] = field(default_factory=list)
+    holds: list[Value] = []
     """Calls for which the condition of the loop is true."""
 
 
-def _judge_new_calls(parts: LoopParts) -> Step:
-    """Judges each call once while the history forgets none, for the same steps."""
-    body, place, weight, loop = parts.bodies[0], parts.place, parts.weight, parts.loop
-    is_quantifier = loop in ("all/2", "exists/2")
-    decisive = loop == "exists/2"
+class PastLoop:
+    """A loop that reads only the past. Judges each call once while the history forgets none, for the same steps."""
 
-    def judge(known: Judged, calls: list[Value], scope: Scope) -> Judged:
+    def __init__(self, parts: LoopParts) -> None:
+        self._parts = parts
+        self._is_quantifier = parts.loop in ("all/2", "exists/2")
+        self._decisive = parts.loop == "exists/2"
+
+    def judged(self, calls: list[Value], history: RunHistory, scope: Scope) -> Judged:
+        """Of all calls, for the steps of all."""
+        is_settled = self._parts.past == "settled"
+        forgotten = history.forgotten_calls if is_settled else history.forgotten_inputs
+        known = history.loops.get(self)
+        if known is None or known.forgotten != forgotten:
+            known = Judged(forgotten)
+        scope.spend(known.steps)
+        if known.is_decided or known.calls >= len(calls):
+            return known
+        known = self._judge(known, calls, scope)
+        history.remember_loop(self, known)
+        return known
+
+    def advance(self, history: RunHistory) -> None:
+        """Judges a call when it has ended, rather than in the next decision."""
+        scope = Scope({_CALLS: history.calls}, history)
+        try:
+            calls = self._parts.iterable(scope)
+            if isinstance(calls, list):
+                self.judged(calls, history, scope)
+        except (OutOfSteps, UnreadableRead):
+            # The decision finds the same.
+            pass
+
+    def _judge(self, known: Judged, calls: list[Value], scope: Scope) -> Judged:
+        parts = self._parts
+        body, place, weight = parts.bodies[0], parts.place, parts.weight
         left = scope.left
         failure, is_decided, at = known.failure, False, known.calls
         holding: list[Value] = []
@@ -49,37 +82,33 @@ def _judge_new_calls(parts: LoopParts) -> Step:
             at += 1
             holds = body(scope)
             if type(holds) is not bool:
-                is_decided = not is_quantifier
+                is_decided = not self._is_quantifier
                 if failure is None or type(holds) is Unreadable:
                     failure = holds if isinstance(holds, Failure) else parts.not_bool
-            elif is_quantifier:
-                is_decided = holds is decisive
+            elif self._is_quantifier:
+                is_decided = holds is self._decisive
             elif holds:
                 holding.append(calls[at - 1])
         steps = known.steps + left - scope.left
-        return Judged(known.forgotten, at, steps, is_decided, failure, [*known.holds, *holding])
+        return Judged(known.forgotten, at, steps, is_decided, failure, [*known.holds, *holding] if holding else known.holds)
 
-    def step(scope: Scope) -> Value | Failure:
-        calls, history = parts.iterable(scope), scope.history
+    def step(self, scope: Scope) -> Value | Failure:
+        parts, history = self._parts, scope.history
+        calls = parts.iterable(scope)
         if not isinstance(calls, list) or history is None:
             return calls if isinstance(calls, Failure) else parts.not_iterable
-        forgotten = history.forgotten_calls if parts.past == "settled" else history.forgotten_inputs
-        known = history.loops.get(parts)
-        if known is None or known.forgotten != forgotten:
-            known = Judged(forgotten)
-        scope.spend(known.steps)
-        if not known.is_decided and known.calls < len(calls):
-            known = judge(known, calls, scope)
-            history.remember_loop(parts, known)
-        if is_quantifier:
+        known = self.judged(calls, history, scope)
+        if self._is_quantifier:
             if known.is_decided:
-                return decisive
-            return not decisive if known.failure is None else known.failure
+                return self._decisive
+            return not self._decisive if known.failure is None else known.failure
         if known.failure is not None:
             return known.failure
-        return len(known.holds) == 1 if loop == "exists_one/2" else known.holds
+        return len(known.holds) == 1 if parts.loop == "exists_one/2" else known.holds
 
-    return step
+
+def _no_turn(_body: Step, _call: Value) -> Value:
+    raise AssertionError
 
 
 def _judge_sought_calls(parts: LoopParts, sought: SoughtInput) -> Step:
@@ -94,6 +123,10 @@ def _judge_sought_calls(parts: LoopParts, sought: SoughtInput) -> Step:
         if history is None or places is None:
             return walk(scope)
         calls = history.calls if sought.tool is None else history.calls_of(sought.tool)
+        if not places:
+            # Nearly always.
+            scope.spend(weight * len(calls))
+            return run([], _no_turn)
         turns = iter(places)
         before = 0
 

@@ -135,6 +135,19 @@ def is_of_history(node: Node) -> bool:
     return isinstance(node, CallNode) and node.name == "origin"
 
 
+def tools_of(node: Node) -> tuple[str, ...]:
+    """The tools in `tool.name == "pay" && …` and `tool.name in ["pay", "send"] && …`, where nothing stands before."""
+    while isinstance(node, BinaryNode) and node.operator == "&&":
+        node = node.left
+    if not isinstance(node, BinaryNode) or dotted_name(node.left) != "tool.name":
+        return ()
+    named = [node.right] if node.operator == "==" else []
+    if node.operator == "in" and isinstance(node.right, ListNode):
+        named = node.right.elements
+    texts = [literal_text(one) for one in named]
+    return () if None in texts else tuple(texts)  # type: ignore[arg-type]
+
+
 def only_tool_of(node: MethodNode) -> str | None:
     """
     The only tool whose calls a loop over `run.calls` looks at, if a part of its condition says so: `c.tool == "pay" && …`. The

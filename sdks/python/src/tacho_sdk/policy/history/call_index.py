@@ -5,12 +5,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-SHORT = 16
-"""Longer texts cost a step to compare, so they are compared one by one."""
+# Texts of 32 UTF-16 units cost a step to compare, so they are compared one by one. A character has one or two.
+_SHORT = 16
+_SHORT_ASCII = 32
 
 
 def is_indexed(value: object) -> bool:
-    return type(value) is float or (type(value) is str and len(value) < SHORT)
+    if type(value) is not str:
+        return type(value) is float
+    return len(value) < _SHORT or (len(value) < _SHORT_ASCII and value.isascii())
 
 
 class CallIndex:

@@ -23,8 +23,7 @@ from .value_index import SOURCES_MAX, ValueIndex
 from .words import TEXT_CHARS
 
 if TYPE_CHECKING:
-    from ..loops import LoopParts
-    from ..loops_of_calls import Judged
+    from ..loops_of_calls import Judged, PastLoop
 
 USER, UNLABELLED, UNKNOWN = "user", "unlabelled", "unknown"
 
@@ -73,7 +72,7 @@ class RunHistory:
         # By tool and path.
         self._indexes: dict[tuple[str | None, tuple[str, ...]], CallIndex] = {}
         # What the loops of conditions found so far.
-        self.loops: dict[LoopParts, Judged] = {}
+        self.loops: dict[PastLoop, Judged] = {}
 
     def continues(self, carried: Mapping[str, Any] | None) -> None:
         """The run began in another process. `carried`: None if that one kept no history."""
@@ -92,6 +91,8 @@ class RunHistory:
         labels = sorted({*call.labels, *call.does}, key=_utf16)
         copied = None if call.input is None else _readable(call.input)
         self._calls.add(call.tool, labels, call.ok, call.decision, copied)
+        for loop in tuple(self.loops):
+            loop.advance(self)
         if call.output is not NO_OUTPUT:
             self._labels.update(call.labels)
             self._sorted_labels = None
@@ -132,8 +133,8 @@ class RunHistory:
         calls = self.calls if tool is None else self.calls_of(tool)
         return index.places_of(calls, value)  # type: ignore[arg-type]
 
-    def remember_loop(self, loop: LoopParts, judged: Judged) -> None:
-        if len(self.loops) >= _CACHED_MAX:
+    def remember_loop(self, loop: PastLoop, judged: Judged) -> None:
+        if len(self.loops) >= _CACHED_MAX and loop not in self.loops:
             self.loops.clear()
         self.loops[loop] = judged
 

@@ -24,6 +24,9 @@ _GROUPED_CHARS_MIN, _GROUPED_CHARS_MAX = 7, 34
 _GROUPED_DIGITS_MIN = 5
 _DIGITS = b"0123456789"
 _GROUP_MAX = 7
+_AT_START = {0: _ALL}
+# By bits.
+_SIZES = [tuple(size for size in range(1, _GROUP_MAX + 1) if sizes >> size & 1) for sizes in range(256)]
 # Longest value that is looked up: a longer one is no name, number or address.
 _VALUE_WORDS_MAX = 64
 
@@ -32,6 +35,8 @@ class ValueIndex:
     def __init__(self) -> None:
         self._allocate(_SLOTS_MIN)
         self._used = 0
+        # Sizes of the short words with a digit, as bits, by their first two characters.
+        self._starts = bytearray(64 * 64)
         self.is_full = False
         """Whether a text, or a part of one, is missing."""
 
@@ -40,8 +45,12 @@ class ValueIndex:
         if len(text) > TEXT_CHARS:
             self.is_full = True
         for reading in readings(text[:TEXT_CHARS]):
-            hashes = [_hash_of(word) for word in words_of(reading)]
+            words = words_of(reading)
+            hashes = [_hash_of(word) for word in words]
             known_hashes = set(hashes)
+            for word in set(words):
+                if len(word) <= _GROUP_MAX and not word.isalpha():
+                    self._add_start(word)
             known_hashes.update(map(_pair_of, hashes, hashes[1:]))
             known_hashes.update(_hash_of_number(number) for number in numbers_of(reading))
             for hash_ in known_hashes:
@@ -89,21 +98,21 @@ class ValueIndex:
             if len(numbers) == 1:
                 sources |= self._get(_hash_of_number(numbers[0]))
         if digits >= _GROUPED_DIGITS_MIN and digits * 2 >= length and _GROUPED_CHARS_MIN <= length <= _GROUPED_CHARS_MAX:
-            sources |= self._find_grouped(joined)
+            sources |= self._find_grouped(joined) | (self._get(_hash_of(joined)) if len(words) > 1 else 0)
         return sources
 
     def _find_grouped(self, joined: str) -> int:
         """The same characters in other groups: `GB33BUKB2020` is `GB33 BUKB 2020`."""
         bits, last_byte, length = self._bits, self._last_byte, len(joined)
         # By place: the sources that have everything before it, by the hash of the last word.
-        reached: dict[int, dict[int, int]] = {0: {0: _ALL}}
-        for at in range(length):
-            before = reached.pop(at, None)
-            if before is None:
-                continue
-            for end in range(at + 1, min(at + _GROUP_MAX, length) + 1):
+        reached: dict[int, dict[int, int]] = {}
+        before, at = _AT_START, 0
+        while at < length:
+            for size in self._sizes_at(joined, at):
+                end = at + size
                 hash_ = hash(joined[at:end]) & _HASH or 1
-                if not bits[hash_ >> 3 & last_byte] >> (hash_ & 7) & 1:
+                # As `_get`, without the call: most words are not there.
+                if end > length or not bits[hash_ >> 3 & last_byte] >> (hash_ & 7) & 1:
                     continue
                 word = self._get(hash_)
                 sources = 0
@@ -114,11 +123,32 @@ class ValueIndex:
                     words = reached.setdefault(end, {})
                     words[hash_] = words.get(hash_, 0) | sources
             if not reached:
-                break
-        whole = self._get(_hash_of(joined))
-        for sources in reached.get(length, {}).values():
+                return 0
+            at = min(reached)
+            before = reached.pop(at)
+        whole = 0
+        for sources in before.values():
             whole |= sources
         return whole
+
+    def _sizes_at(self, joined: str, at: int) -> tuple[int, ...]:
+        """Sizes of the words that can begin there: all of letters, and those of words with a digit."""
+        code = ord(joined[at])
+        letters = 0
+        if not 48 <= code <= 57:
+            while letters < _GROUP_MAX and joined[at + letters : at + letters + 1].isalpha():
+                letters += 1
+        following = ord(joined[at + 1]) if at + 1 < len(joined) else 0
+        return _SIZES[self._starts[(code & 63) << 6 | following & 63] | (2 << letters) - 2]
+
+    def _add_start(self, word: str) -> None:
+        """Of a short word with a digit."""
+        row = (ord(word[0]) & 63) << 6
+        if len(word) > 1:
+            self._starts[row | ord(word[1]) & 63] |= 1 << len(word)
+        elif not self._starts[row] & 2:
+            for at in range(row, row + 64):
+                self._starts[at] |= 2
 
     def _put(self, hash_: int, source: int) -> None:
         slot = self._slot_of(hash_)

@@ -25,6 +25,8 @@ _SPELLED = re.compile(r"\s*[\[({<]\s*(?:at|dot)\s*[\])}>]\s*")
 
 
 def words_of(text: str) -> list[str]:
+    if text.isalnum() and text.isascii():
+        return [text.lower()]
     plain = text if text.isascii() else _INVISIBLE.sub("", unicodedata.normalize("NFKC", text))
     lower = plain.lower()
     is_spelled = ("at" in lower or "dot" in lower) and _OPENING.search(lower)
