@@ -1,7 +1,6 @@
 import { checkTypes } from './language/check.ts'
 import { type Condition, conditionOf, type ConditionStore } from './evaluation/condition.ts'
 import { checkConstants } from './evaluation/constants.ts'
-import type { Fields } from './language/fields.ts'
 import { POLICY_LIMITS } from './limits.ts'
 import { parse } from './language/parse.ts'
 import { type Fault, inOrder, type Position, positionAt } from './language/position.ts'
@@ -10,7 +9,7 @@ import type { Node } from './language/syntax.ts'
 import { SyntaxFault } from './language/tokens.ts'
 import { isDynamic, showType } from './language/types.ts'
 
-export type { Condition, Fault, Fields, Position }
+export type { Condition, Fault, Position }
 
 export type Compiled =
   | { readonly ok: true; readonly condition: Condition }
@@ -36,11 +35,6 @@ export function compileCondition(source: string, ofLabels = false): Compiled {
       error instanceof RangeError ? 'the condition is nested too deeply' : 'the condition cannot be compiled'
     return { ok: false, faults: [{ message, position: positionAt('', 0) }] }
   }
-}
-
-/** The variables and fields that a condition reads. */
-export function fieldsOf(condition: Condition): Fields {
-  return condition.fields
 }
 
 function compile(source: string, ofLabels: boolean): Compiled {

@@ -17,11 +17,11 @@ export function evaluate(condition: Condition, facts: Facts): Evaluation {
 
 /** The same, with facts that several conditions share. */
 export function evaluateWith(
-  { run, source, fields }: Pick<Condition, 'run' | 'source' | 'fields'>,
+  { run, source, names }: Pick<Condition, 'run' | 'source' | 'names'>,
   { fact, history }: FactReader,
 ): Evaluation {
   try {
-    const isOfServer = fields.variables.includes('tool.server')
+    const isOfServer = names.has('tool.server')
     const read = isOfServer ? (slot: number) => fact(slot === NAME ? OWN_NAME : slot) : fact
     const result = run(new Scope({ fact: read, history }))
     if (typeof result === 'boolean') return { ok: true, matched: result }

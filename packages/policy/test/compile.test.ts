@@ -267,7 +267,7 @@ test('loops can be nested exactly to their limit', () => {
 test('compiling the same condition always gives the same result', () => {
   const source = 'tool.input.items.exists(i, i.price > 10.0) && tool.name.matches("^a")'
   const [first, second] = [condition(source), condition(source)]
-  assert.deepEqual(first.fields, second.fields)
+  assert.deepEqual(first.names, second.names)
   assert.equal(first.source, source)
   assert.ok(Object.isFrozen(first))
 })

@@ -5,7 +5,7 @@ import type { Facts } from '../src/language/variables.ts'
 
 export function condition(source: string): Condition {
   const compiled = compileCondition(source)
-  assert.ok(compiled.ok, `${source}: ${JSON.stringify(compiled)}`)
+  assert.ok(compiled.ok, `${source}: ${compiled.ok ? '' : JSON.stringify(compiled.faults)}`)
   return compiled.condition
 }
 

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { fieldsOf } from '../src/compile.ts'
+import { fieldsOf } from '../src/language/fields.ts'
 import { condition } from './condition.ts'
 
 const of = (source: string) => fieldsOf(condition(source))

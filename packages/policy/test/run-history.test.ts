@@ -3,8 +3,10 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { compileCondition } from '../src/compile.ts'
 import { evaluate } from '../src/evaluate.ts'
+import { OutOfSteps, Scope } from '../src/evaluation/value.ts'
 import { RunHistory, type HistoryCall } from '../src/history/run-history.ts'
 import { labelsOfCall, readHistory } from '../src/history/tool-labels.ts'
+import { factReader } from '../src/input/facts.ts'
 import { TEXT_CHARS } from '../src/history/words.ts'
 
 const call = (facts: Partial<HistoryCall> = {}): HistoryCall => ({
@@ -158,6 +160,55 @@ test('a loop over the calls of one tool looks only at them, and means the same',
     [`run.calls.exists(c, c.tool == "missing" && ${costly})`, false],
   ] as const) {
     assert.deepEqual(matched(source), { ok: true, matched: expected }, source)
+  }
+})
+
+test('a loop that judges each call once finds what one over all calls finds, for the same steps', () => {
+  const costly = 'c.labels.exists(l, l.matches("^(a|b|c)*untrusted$") && l.lowerAscii().trim().split("").size() == 9)'
+  const conditions = [
+    'run.calls.exists(c, c.tool == "verify" && c.ok)',
+    'run.calls.exists(c, c.tool == "none" && c.ok)',
+    'run.calls.all(c, c.tool != "verify" || c.ok)',
+    'run.calls.filter(c, !c.ok).size() in [0, 3, 250]',
+    'run.calls.map(c, c.decision == "WARN", c.tool) == []',
+    'run.calls.filter(c, c.ok && c.labels[2] == "x") == []',
+    'run.calls.exists(c, c.labels[1] == "x" || c.decision == "BLOCK")',
+    'run.calls.all(c, c.labels[1] == "x" || c.ok)',
+    'run.calls.exists(c, has(c.input) && c.input.id == 7.0)',
+    'run.calls.all(c, c.input.id >= 0.0)',
+    'run.calls.exists(c, size(c) < 5)',
+    'run.calls.exists_one(c, c.tool == "verify" && !c.ok)',
+    'run.calls.exists(c, c.tool == "read" && c.ok && run.toolCalls > 3)',
+    'run.calls.exists(c, !c.ok && c.labels.exists(l, l in run.labels))',
+    `run.calls.exists(c, c.tool == "read" && !c.ok && ${costly})`,
+    `run.calls.all(c, c.ok || ${costly})`,
+  ].map((source) => {
+    const compiled = compileCondition(source)
+    assert.ok(compiled.ok, source)
+    return compiled.condition
+  })
+  const ended: HistoryCall[] = []
+  const grown = new RunHistory()
+  for (let number = 0; number < 1_150; number++) {
+    const input = { id: number, text: 'x'.repeat(number % 50 === 49 ? 20_000 : 10) }
+    const tool = number % 40 === 11 ? 'verify' : 'read'
+    ended.push(call({ tool, input, ok: number % 9 > 1, decision: number % 30 === 3 ? 'WARN' : 'ALLOW', output: 'o' }))
+    grown.ended(ended.at(-1) as HistoryCall)
+    if (number % 115 > 0 && number > 20) continue
+    const fresh = new RunHistory()
+    for (const each of ended) fresh.ended(each)
+    for (const condition of conditions) {
+      const [first, ...others] = [fresh, grown, grown, fresh].map((history) => {
+        const facts = { tool: { name: 'pay' }, run: { history, toolCalls: number }, now: 0 }
+        const scope = new Scope(factReader(facts))
+        try {
+          return [condition.run(scope), scope.left]
+        } catch (error) {
+          return error instanceof OutOfSteps ? 'out of steps' : error
+        }
+      })
+      for (const other of others) assert.deepEqual(other, first, `${number}: ${condition.source}`)
+    }
   }
 })
 

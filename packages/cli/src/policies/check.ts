@@ -21,7 +21,7 @@ export async function check(files: string[], options: CheckOptions): Promise<voi
   const checked = await Promise.all(
     sources.map(async ({ name, source }) => {
       const compiled = compileCondition(source)
-      const readsCost = compiled.ok && compiled.condition.fields.variables.includes('run.cost')
+      const readsCost = compiled.ok && compiled.condition.names.has('run.cost')
       return {
         name,
         source,

@@ -2,7 +2,8 @@
  * Compares conditions with the recorded calls of an environment, by simulations: a field that no call of the tool has, a tool
  * that nobody called. Nothing that is in force changes.
  */
-import { compileCondition, type Fields } from '@tacho/policy/compile.ts'
+import { compileCondition } from '@tacho/policy/compile.ts'
+import { type Fields, fieldsOf } from '@tacho/policy/language/fields.ts'
 import { Refused, type OperatorClient } from '../engine/operator-client.ts'
 import { Stop } from '../engine/stop.ts'
 import { printable } from '../engine/output.ts'
@@ -29,7 +30,7 @@ export async function warningsOf(
   until = Number.POSITIVE_INFINITY,
 ): Promise<string[]> {
   const compiled = compileCondition(condition)
-  if (!compiled.ok || !readsCalls(compiled.condition.fields)) return []
+  if (!compiled.ok || !readsCalls(fieldsOf(compiled.condition))) return []
   const body = { condition, action: 'ALLOW', severity: 'LOW', days: DAYS } as const
   const simulation = await runSimulation(client, environmentId, body, until)
   return (simulation.result?.warnings ?? []).map(({ message }) => message)

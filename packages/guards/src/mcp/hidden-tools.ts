@@ -1,6 +1,7 @@
 /** Which tools a client does not see. */
 import { compileCondition } from '@tacho/policy/compile.ts'
 import { decide, type Policy } from '@tacho/policy/decide.ts'
+import { fieldsOf } from '@tacho/policy/language/fields.ts'
 import type { VariableName } from '@tacho/policy/language/variables.ts'
 
 /** Facts that are the same for every call of a connection. */
@@ -20,7 +21,7 @@ export interface Agent {
 export function toolHider(policies: readonly Policy[], agent: Agent): (toolName: string) => boolean {
   const fixed = policies.filter(({ condition }) => {
     const compiled = compileCondition(condition)
-    return compiled.ok && compiled.condition.fields.variables.every((name) => FIXED.has(name))
+    return compiled.ok && fieldsOf(compiled.condition).variables.every((name) => FIXED.has(name))
   })
   return (toolName) =>
     fixed.length > 0 &&

@@ -6,6 +6,7 @@ import { negate, not, OPERATORS } from './operators.ts'
 import { matches, patternOf } from '../pattern/pattern.ts'
 import {
   dottedName,
+  isOfSettled,
   literalText,
   type Loop,
   loopOf,
@@ -203,6 +204,7 @@ function buildLoopAt(node: NodeOf<'method'>, loop: Loop, names: Names): Step {
     weight: bodies.reduce((size, body) => size + sizeOf(body), 0),
     notIterable: failureAt(receiver, 'a loop needs a list or a map'),
     notBool: failureAt(bodies[0] ?? node, 'this must be true or false'),
+    isOfSettled: isOfSettled(node),
   })
 }
 

@@ -12,24 +12,54 @@ export type LoopParts = {
   readonly weight: number
   readonly notIterable: Failure
   readonly notBool: Failure
+  /** It goes over the calls of the run, and reads only what they never lose. */
+  readonly isOfSettled: boolean
 }
+
+/** What a loop found in the calls that it has seen. */
+interface Past {
+  readonly first?: Value | undefined
+  readonly seen: number
+  readonly steps: number
+  readonly result?: Value | Failure
+}
+
+const NONE: Past = { seen: 0, steps: 0 }
 
 type Turn = (body: Step, item: Value) => Value | Failure
 
 /** A loop visits the elements of a list, or the keys of a map. */
 export function buildLoop(parts: LoopParts): Step {
-  const { iterable, place, weight, notIterable } = parts
-  const run = LOOP_BODIES[parts.loop](parts)
+  const { iterable, place, weight, notIterable, loop, isOfSettled } = parts
+  const run = LOOP_BODIES[loop](parts)
+  const decisive = loop === 'exists/2' || (loop === 'all/2' ? false : undefined)
+  const isDecided = (result: Value | Failure) =>
+    decisive === undefined ? result instanceof Failure : result === decisive
+  /** By the list of calls, which a history extends. */
+  const pasts = new WeakMap<readonly Value[], Past>()
   return (scope) => {
     const source = iterable(scope)
     if (source instanceof Failure) return source
     const items = isList(source) ? source : isMap(source) ? keysOf(source, scope) : notIterable
     if (items instanceof Failure) return items
-    return run(items, (body, item) => {
+    const turn: Turn = (body, item) => {
       scope.spend(weight)
       scope.locals[place] = item
       return body(scope)
-    })
+    }
+    if (!isOfSettled) return run(items, turn)
+    // Each call is judged once, and costs its steps each time.
+    let { first, result, seen, steps } = pasts.get(items) ?? NONE
+    if (first !== items[0]) ({ first, result, seen, steps } = NONE)
+    scope.spend(steps)
+    if (result !== undefined && (seen === items.length || isDecided(result))) return result
+    const { left } = scope
+    const after = run(items.slice(seen), turn)
+    if (result === undefined || isDecided(after)) result = after
+    else if (isList(result as Value)) result = (result as readonly Value[]).concat(after as Value)
+    else if (!(result instanceof Failure)) result = after
+    pasts.set(items, { first: items[0], seen: items.length, steps: steps + left - scope.left, result })
+    return result
   }
 }
 
@@ -41,13 +71,8 @@ const LOOP_BODIES: Record<Loop, (parts: LoopParts) => Run> = {
   'exists_one/2':
     ({ bodies: [body], notBool }) =>
     (items, turn) => {
-      let count = 0
-      for (const item of items) {
-        const holds = turn(body as Step, item)
-        if (typeof holds !== 'boolean') return holds instanceof Failure ? holds : notBool
-        if (holds) count++
-      }
-      return count === 1
+      const holding = collect(body as Step, undefined, notBool)(items, turn)
+      return holding instanceof Failure ? holding : (holding as readonly Value[]).length === 1
     },
   'filter/2': ({ bodies: [body], notBool }) => collect(body as Step, undefined, notBool),
   'map/2': ({ bodies: [transform], notBool }) => collect(undefined, transform as Step, notBool),

@@ -84,7 +84,7 @@ export class Scope {
   readonly fact: FactReader['fact']
   readonly history: FactReader['history']
   readonly locals: Value[] = []
-  #left: number = POLICY_LIMITS.evaluationSteps
+  left: number = POLICY_LIMITS.evaluationSteps
 
   constructor({ fact, history }: FactReader) {
     this.fact = fact
@@ -96,8 +96,8 @@ export class Scope {
    * units of a text that is read or written: about 10 to 50 ns each.
    */
   spend(steps: number): void {
-    this.#left -= steps
-    if (this.#left < 0) throw new OutOfSteps()
+    this.left -= steps
+    if (this.left < 0) throw new OutOfSteps()
   }
 
   spendText(units: number): void {

@@ -26,7 +26,7 @@ const NO_LOOP: Scope = new Map()
 const COMPARISONS: readonly string[] = ['==', '!=', '<', '<=', '>', '>=']
 const OF_TEXTS: readonly string[] = ['startsWith', 'endsWith', 'contains', 'matches']
 
-export function fieldsIn(root: Node): Fields {
+export function fieldsOf({ root }: { readonly root: Node }): Fields {
   const variables = new Set<VariableName>()
   const inputPaths = new Map<string, Path>()
   const inputTypes = new Map<string, { path: Path; type: InputType }>()

@@ -95,3 +95,17 @@ export function onlyToolOf(node: NodeOf<'method'>): string | undefined {
   }
   return toolIn(condition)
 }
+
+/** Whether a loop over the calls of the run reads nothing else, and no input: old calls lose theirs. */
+export function isOfSettled(node: NodeOf<'method'>): boolean {
+  const [variable, ...bodies] = node.values
+  const names = new Set<unknown>()
+  const isSettled = (innerNode: Node): boolean => {
+    if (innerNode.kind === 'name') return names.has(innerNode.name) && innerNode.name !== dottedName(variable as Node)
+    if (innerNode.kind === 'field' && dottedName(innerNode.object) === dottedName(variable as Node))
+      return innerNode.key !== 'input'
+    if (innerNode.kind === 'method' && loopOf(innerNode)) names.add(dottedName(innerNode.values[0] as Node))
+    return !isOfHistory(innerNode) && childrenOf(innerNode).every(isSettled)
+  }
+  return dottedName(node.receiver) === 'run.calls' && loopOf(node) !== 'exists_one/2' && bodies.every(isSettled)
+}

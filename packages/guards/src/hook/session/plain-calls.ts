@@ -47,7 +47,7 @@ export function allowPlainCall(account: Account, agent: AgentName, record: HookR
     const condition = keptConditions.get(source)
     if (!condition) return false
     // Which labels the call has needs the parser of conditions.
-    if (fresh.hasLabels && condition.fields.variables.includes('tool.labels')) return false
+    if (fresh.hasLabels && condition.names.has('tool.labels')) return false
     const outcome = evaluateWith(condition, fact)
     if (!outcome.ok || outcome.matched) return false
   }

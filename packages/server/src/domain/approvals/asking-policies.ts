@@ -4,7 +4,8 @@
  * its condition show that it means other tools. And what such a policy has blocked.
  */
 import type { RuntimePolicy } from '@tacho/contract/policies/runtime-config.ts'
-import { compileCondition, fieldsOf } from '@tacho/policy/compile.ts'
+import { compileCondition } from '@tacho/policy/compile.ts'
+import { fieldsOf } from '@tacho/policy/language/fields.ts'
 import type { AskingPolicies } from '@tacho/contract/approvals/asking-policies.ts'
 import { LIMITS } from '@tacho/contract/engine/limits.ts'
 import { isObject } from '@tacho/contract/record/payload-reader.ts'

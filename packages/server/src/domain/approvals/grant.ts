@@ -10,7 +10,8 @@
  */
 import type { ApprovalGrant } from '@tacho/contract/approvals/grant.ts'
 import type { RuntimePolicy } from '@tacho/contract/policies/runtime-config.ts'
-import { compileCondition, fieldsOf } from '@tacho/policy/compile.ts'
+import { compileCondition } from '@tacho/policy/compile.ts'
+import { fieldsOf } from '@tacho/policy/language/fields.ts'
 import { evaluate } from '@tacho/policy/evaluate.ts'
 import { parse } from '@tacho/policy/language/parse.ts'
 import { childrenOf, dottedName, literalText, type Node } from '@tacho/policy/language/syntax.ts'

@@ -10,7 +10,8 @@
  */
 import { isObject, textAt, type Json } from '@tacho/contract/record/payload-reader.ts'
 import { VERSION_PATTERN } from '@tacho/contract/engine/words.ts'
-import { compileCondition, fieldsOf } from '@tacho/policy/compile.ts'
+import { compileCondition } from '@tacho/policy/compile.ts'
+import { fieldsOf } from '@tacho/policy/language/fields.ts'
 import { ACTIONS, decide, type Action, type Policy } from '@tacho/policy/decide.ts'
 import type { DecisionRow } from '../../storage/policies/policies.ts'
 import { checkedInput, readsSealed } from '../approvals/grant.ts'

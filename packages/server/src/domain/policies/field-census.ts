@@ -1,6 +1,6 @@
 import { number } from '@tacho/contract/engine/format.ts'
 import type { SimulationResult } from '@tacho/contract/policies/simulation.ts'
-import type { Fields } from '@tacho/policy/compile.ts'
+import type { Fields } from '@tacho/policy/language/fields.ts'
 import { nearestName } from '../web/text.ts'
 
 /** Null: each element of a list, or each key of a map. */

@@ -1,5 +1,6 @@
 import type { CallState, SimulationResult } from '@tacho/contract/policies/simulation.ts'
-import { compileCondition, fieldsOf, type Condition, type Fields } from '@tacho/policy/compile.ts'
+import { compileCondition, type Condition } from '@tacho/policy/compile.ts'
+import { type Fields, fieldsOf } from '@tacho/policy/language/fields.ts'
 import { actsOnError } from '@tacho/policy/decide.ts'
 import { toolNameOf } from '@tacho/policy/language/tool-name.ts'
 import { evaluate, type Evaluation } from '@tacho/policy/evaluate.ts'

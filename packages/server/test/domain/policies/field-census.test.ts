@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { compileCondition, fieldsOf } from '@tacho/policy/compile.ts'
+import { compileCondition } from '@tacho/policy/compile.ts'
+import { fieldsOf } from '@tacho/policy/language/fields.ts'
 import { fieldCensus } from '../../../src/domain/policies/field-census.ts'
 
 test('a field is found where the condition finds it, and nowhere else', () => {

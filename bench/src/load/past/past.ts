@@ -1,0 +1,108 @@
+/** Decides calls by policies on the past of a run, in a process of its own: with the policy engine, or with rules written by hand. */
+import { decide, type Decision } from '@tacho/policy/decide.ts'
+import { type HistoryCall, RunHistory } from '@tacho/policy/history/run-history.ts'
+import { pastCase, type NextCall, type PastCase } from '../../benchmarks/past-policies.ts'
+import { answer } from '../../child.ts'
+import { timesOf } from '../../stats.ts'
+import { RunByHand } from './by-hand.ts'
+
+export interface PastLoad {
+  by: 'engine' | 'hand'
+  seconds: number
+}
+
+export interface PastCost {
+  p50Us: number
+  p99Us: number
+  /** Of the history of one run. */
+  memoryKb: number
+  /** To take in an output of 10 kB, and one of 256 kB. */
+  outputUs: number
+  longOutputUs: number
+}
+
+/** What is measured: the past of one run, and decisions on it. */
+interface Judge {
+  said(words: string): void
+  ended(call: HistoryCall): void
+  /** How many policies match. */
+  decide(call: NextCall): number
+}
+
+const LONG_CHARS = 262_144
+
+answer<PastLoad, PastCost>(({ by, seconds }) => {
+  const given = pastCase()
+  const make = (): Judge => (by === 'engine' ? byEngine(given) : new RunByHand())
+  decideAll(given, make, seconds / 4)
+  const decisions = decideAll(given, make, seconds)
+  const { p50, p99 } = timesOf(decisions)
+  const outputUs = timesOf(given.calls.map((_, n) => timeOfOutput(given, make(), n, 1))).p50 * 1_000
+  const long = Array.from({ length: 7 }, (_, n) => timeOfOutput(given, make(), n * 27, LONG_CHARS / 10_000))
+  return {
+    p50Us: p50 * 1_000,
+    p99Us: p99 * 1_000,
+    memoryKb: memoryOf(given, make),
+    outputUs,
+    longOutputUs: timesOf(long).p50 * 1_000,
+  }
+})
+
+/** Each decided call then ends, as in an agent: its output is short, so that the run keeps its size. */
+function decideAll({ said, calls, next }: PastCase, make: () => Judge, seconds: number): number[] {
+  const took: number[] = []
+  const end = performance.now() + seconds * 1_000
+  let matches = 0
+  do {
+    const judge = make()
+    judge.said(said)
+    for (const call of calls) judge.ended(call)
+    judge.decide(next[0] as NextCall)
+    for (const [n, call] of next.entries()) {
+      const from = performance.now()
+      matches += judge.decide(call)
+      took.push(performance.now() - from)
+      judge.ended({ ...call, ok: true, decision: 'ALLOW', does: call.labels, labels: ['ours'], output: `done ${n}` })
+    }
+  } while (performance.now() < end)
+  if (matches === 0) throw new Error('No policy ever matched')
+  return took
+}
+
+function timeOfOutput({ calls }: PastCase, judge: Judge, first: number, count: number): number {
+  const outputs = Array.from({ length: Math.ceil(count) }, (_, n) => calls[(first + n) % calls.length]?.output)
+  const call = { ...(calls[0] as HistoryCall), output: outputs.join('').slice(0, LONG_CHARS) }
+  const from = performance.now()
+  judge.ended(call)
+  return performance.now() - from
+}
+
+function memoryOf({ said, calls }: PastCase, make: () => Judge): number {
+  const used = () => {
+    globalThis.gc?.()
+    const { heapUsed, arrayBuffers } = process.memoryUsage()
+    return heapUsed + arrayBuffers
+  }
+  const before = used()
+  const judges = Array.from({ length: 8 }, make)
+  for (const judge of judges) {
+    judge.said(said)
+    for (const call of calls) judge.ended(call)
+  }
+  return (used() - before) / judges.length / 1_000
+}
+
+function byEngine({ policies }: PastCase): Judge {
+  const history = new RunHistory()
+  return {
+    said: (words) => history.said(words),
+    ended: (call) => history.ended(call),
+    decide({ tool, input, labels }) {
+      const facts = { tool: { name: tool, input, labels }, run: { history }, now: 1_780_000_000_000 }
+      const { matched, failures }: Decision = decide(policies, facts)
+      const [failure] = failures
+      if (failure) throw new Error(`${failure.policyId}: ${failure.message}`)
+      return matched.length
+    },
+  }
+}
