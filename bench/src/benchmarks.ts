@@ -13,6 +13,7 @@ import { neighbours } from './benchmarks/neighbours.ts'
 import { operations } from './benchmarks/operations.ts'
 import { otlp } from './benchmarks/otlp.ts'
 import { packed } from './benchmarks/packed.ts'
+import { past } from './benchmarks/past.ts'
 import { policies } from './benchmarks/policies.ts'
 import { pressure } from './benchmarks/pressure.ts'
 import { reads, readsFull } from './benchmarks/reads.ts'
@@ -58,6 +59,7 @@ export const BENCHMARKS: readonly Benchmark[] = [
   runtimeConfig,
   configurationWaits,
   policies,
+  past,
   sdk,
   host,
   ingest.postgres,

@@ -1,9 +1,9 @@
 import { compiled } from './compiled.ts'
-import { evaluateWith } from './evaluate.ts'
+import { type Evaluation, evaluateWith } from './evaluate.ts'
 import { factReader } from './input/facts.ts'
 import { messageOf } from './message.ts'
-import { Failure, type FactReader } from './evaluation/value.ts'
-import { VARIABLE_NAMES, type Facts } from './language/variables.ts'
+import type { FactReader } from './evaluation/value.ts'
+import type { Facts } from './language/variables.ts'
 
 /** From least to most strict. */
 export const ACTIONS = ['ALLOW', 'WARN', 'REQUIRE_APPROVAL', 'BLOCK'] as const
@@ -67,7 +67,7 @@ export function decide(policies: readonly Policy[], facts: Facts): Decision {
   const failures: PolicyFailure[] = []
   for (const policy of policies) {
     const outcome = evaluatePolicy(policy, reader)
-    const countedAsMatched = outcome.ok ? outcome.matched : outcome.isUnreadable || actsOnError(policy)
+    const countedAsMatched = outcome.ok ? outcome.matched : outcome.isUnreadable === true || actsOnError(policy)
     if (!outcome.ok) failures.push({ ...nameOf(policy), message: outcome.message, countedAsMatched })
     if (!countedAsMatched) continue
     const { severity, action } = policy
@@ -81,25 +81,13 @@ export function decide(policies: readonly Policy[], facts: Facts): Decision {
   return { action: matched[0]?.effect ?? 'ALLOW', matched, failures }
 }
 
-function evaluatePolicy({ condition }: Policy, { fact, history }: FactReader) {
+function evaluatePolicy({ condition }: Policy, reader: FactReader): Evaluation {
   const result = compiled(condition)
-  let isUnreadable = false
-  const watched = (slot: number) => {
-    const value = fact(slot)
-    isUnreadable ||= slot === INPUT && value instanceof Failure
-    return value
-  }
-  if (result.ok) {
-    const outcome = evaluateWith(result.condition, { fact: watched, history })
-    if (outcome.ok) return outcome
-    return { ...outcome, isUnreadable: isUnreadable || outcome.isOutOfSteps === true }
-  }
+  if (result.ok) return evaluateWith(result.condition, reader)
   const [fault] = result.faults
-  const place = fault ? `line ${fault.position.line}, column ${fault.position.column}: ${fault.message}` : ''
-  return { ok: false, message: place, isUnreadable } as const
+  const message = fault ? `line ${fault.position.line}, column ${fault.position.column}: ${fault.message}` : ''
+  return { ok: false, message }
 }
-
-const INPUT = VARIABLE_NAMES.indexOf('tool.input')
 
 const PLACE = /^line \d+, column \d+: /
 

@@ -1,12 +1,13 @@
 import type { Condition } from './evaluation/condition.ts'
 import { factReader, OWN_NAME } from './input/facts.ts'
 import { positionAt } from './language/position.ts'
-import { Failure, type FactReader, OutOfSteps, Scope } from './evaluation/value.ts'
+import { Failure, type FactReader, OutOfSteps, Scope, Unreadable } from './evaluation/value.ts'
 import { VARIABLE_NAMES, type Facts } from './language/variables.ts'
 
+/** Unreadable: failed because the input cannot be read, or because it ran out of steps, which only a large input needs. */
 export type Evaluation =
   | { readonly ok: true; readonly matched: boolean }
-  | { readonly ok: false; readonly message: string; readonly isOutOfSteps?: boolean }
+  | { readonly ok: false; readonly message: string; readonly isUnreadable?: boolean }
 
 const NAME = VARIABLE_NAMES.indexOf('tool.name')
 
@@ -26,9 +27,10 @@ export function evaluateWith(
     const result = run(new Scope({ fact: read, history }))
     if (typeof result === 'boolean') return { ok: true, matched: result }
     if (!(result instanceof Failure)) return { ok: false, message: 'the condition must be true or false' }
+    if (result instanceof Unreadable) return { ok: false, message: result.message, isUnreadable: true }
     return { ok: false, message: result.offset < 0 ? result.message : located(result, source) }
   } catch (error) {
-    if (error instanceof OutOfSteps) return { ok: false, message: error.message, isOutOfSteps: true }
+    if (error instanceof OutOfSteps) return { ok: false, message: error.message, isUnreadable: true }
     return { ok: false, message: 'the condition could not be evaluated' }
   }
 }

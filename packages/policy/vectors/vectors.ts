@@ -233,6 +233,24 @@ function grammar(): ConditionVector[] {
   return [...fc.sample(chains, { numRuns: 150, seed: SEED }), ...wrong, ...more, ...long].map((source) => ({ source }))
 }
 
+/** An input that cannot be read beside other failures: it counts before them, in any order. */
+const UNREADABLE = [
+  'tool.input.text == "a"',
+  'tool.input.text == "a" || true',
+  'tool.input.text == "a" && false',
+  '[0][size(tool.name)] == 1 || tool.input.text == "a"',
+  'tool.input.text == "a" || [0][size(tool.name)] == 1',
+  '[0][size(tool.name)] == 1 && tool.input.text == "a"',
+  '[0][size(tool.name)] == 1 || tool.input.text == "a" || [0][size(tool.name) + 1] == 1',
+  '(tool.input.text == "a" && false) || [0][size(tool.name)] == 1',
+  '[1, 2, 3].exists(x, x == 2 ? tool.input.text == "a" : [0][x] == 1)',
+  '[1, 2, 3].all(x, x == 2 ? tool.input.text == "a" : [0][x] == 1)',
+  '[1, 2, 3].all(x, x < 2 ? [0][x] == 1 : tool.input.text == "a" || x == 2)',
+  '[1, 2, 3].exists(x, x == 3 || (x == 2 ? tool.input.text == "a" : [0][x] == 1))',
+  '[1, 2, 3].exists_one(x, x == 2 ? tool.input.text == "a" : [0][x] == 1)',
+  '[1, 2, 3].filter(x, x == 2 ? tool.input.text == "a" : [0][x] == 1) == []',
+]
+
 const PATTERNS = [
   '^a',
   'b$',
@@ -488,7 +506,8 @@ function limits(): ConditionVector[] {
     'tool.input.list.all(a, tool.input.text.upperAscii() == tool.input.text + "")',
     'tool.input.list.all(a, now.getHours("Europe/Berlin") >= 0)',
   ]
-  return sources.flatMap((source) => {
+  const unreadable = UNREADABLE.map((source) => ({ source, repeat: POLICY_LIMITS.inputValues }))
+  const bounded = sources.flatMap((source) => {
     const fits = (repeat: number) => !('failure' in judged({ source, repeat }))
     let fitting = 0
     let over: number = POLICY_LIMITS.evaluationSteps
@@ -499,4 +518,5 @@ function limits(): ConditionVector[] {
     }
     return [fitting, over].map((repeat) => ({ source, repeat }))
   })
+  return [...bounded, ...unreadable]
 }

@@ -25,6 +25,8 @@ process.env[KEPT_BYTECODE] ??= path.join(CACHE, 'pycache')
 delete process.env['PYTHONDONTWRITEBYTECODE']
 
 const found = findPython()
+/** The interpreter of the machine, for what needs no packages. */
+export const pythonCommand = found?.command
 const main = environment(path.join(PYTHON_SDK, 'requirements.txt'))
 const crewai = environment(path.join(PYTHON_SDK, 'requirements-crewai.txt'))
 const programs = environment(path.join(PYTHON_SDK, 'requirements-programs.txt'))

@@ -12,6 +12,8 @@ export interface PastLoad {
 }
 
 export interface PastCost {
+  /** Which other programs disturb least. */
+  p10Us: number
   p50Us: number
   p99Us: number
   /** Of the history of one run. */
@@ -40,6 +42,7 @@ answer<PastLoad, PastCost>(({ by, seconds }) => {
   const outputUs = timesOf(given.calls.map((_, n) => timeOfOutput(given, make(), n, 1))).p50 * 1_000
   const long = Array.from({ length: 7 }, (_, n) => timeOfOutput(given, make(), n * 27, LONG_CHARS / 10_000))
   return {
+    p10Us: (decisions.toSorted((a, b) => a - b)[Math.floor(decisions.length / 10)] ?? Number.NaN) * 1_000,
     p50Us: p50 * 1_000,
     p99Us: p99 * 1_000,
     memoryKb: memoryOf(given, make),

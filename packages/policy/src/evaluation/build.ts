@@ -16,7 +16,7 @@ import {
   sizeOf,
 } from '../language/syntax.ts'
 import { Timestamp } from './time.ts'
-import { Failure, isList, isMap, noOverload, Refusal, type Step, TypeName, type Value } from './value.ts'
+import { Failure, isList, isMap, noOverload, Refusal, type Step, TypeName, Unreadable, type Value } from './value.ts'
 import { VARIABLE_NAMES } from '../language/variables.ts'
 
 /** Visible loop variables and their slots in the scope. */
@@ -150,8 +150,8 @@ function buildLogic(node: NodeOf<'binary'>, names: Names): Step {
     if (first === decisive) return decisive
     const second = right(scope)
     if (second === decisive) return decisive
-    if (first instanceof Failure) return first
-    if (typeof first !== 'boolean') return notBools[0] as Failure
+    if (typeof first !== 'boolean' && !(second instanceof Unreadable))
+      return first instanceof Failure ? first : (notBools[0] as Failure)
     return typeof second === 'boolean' || second instanceof Failure ? second : (notBools[1] as Failure)
   }
 }

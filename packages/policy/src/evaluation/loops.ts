@@ -1,5 +1,5 @@
 import type { Loop } from '../language/syntax.ts'
-import { Failure, isList, isMap, type Scope, type Step, type Value } from './value.ts'
+import { Failure, isList, isMap, type Scope, type Step, Unreadable, type Value } from './value.ts'
 
 /** A loop of a condition: its parts, and the cost of one turn. */
 export type LoopParts = {
@@ -86,7 +86,8 @@ function quantify({ bodies: [body], notBool }: LoopParts, decisive: boolean): Ru
     for (const item of items) {
       const holds = turn(body as Step, item)
       if (holds === decisive) return decisive
-      if (typeof holds !== 'boolean') failure ??= holds instanceof Failure ? holds : notBool
+      if (typeof holds !== 'boolean' && !(failure && !(holds instanceof Unreadable)))
+        failure = holds instanceof Failure ? holds : notBool
     }
     return failure ?? !decisive
   }

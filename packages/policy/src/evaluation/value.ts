@@ -40,6 +40,9 @@ export class Failure {
   }
 }
 
+/** The input cannot be read. Not a failure of the condition: it counts as a match at every severity, and before other failures. */
+export class Unreadable extends Failure {}
+
 /** Why an operator or function has no result for these operands. The calling node adds the position. */
 export class Refusal {
   readonly reason: string

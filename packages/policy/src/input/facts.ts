@@ -2,7 +2,7 @@ import { copyJson, NotPlainJson } from './json.ts'
 import { POLICY_LIMITS } from '../limits.ts'
 import { timestampOfMilliseconds } from '../evaluation/time.ts'
 import { toolNameOf } from '../language/tool-name.ts'
-import { Failure, isMap, type FactReader, type Value } from '../evaluation/value.ts'
+import { Failure, isMap, type FactReader, Unreadable, type Value } from '../evaluation/value.ts'
 import { type Facts, VARIABLE_NAMES, type VariableName } from '../language/variables.ts'
 
 /** What `tool.name` means in a condition that reads `tool.server`. */
@@ -55,11 +55,12 @@ function historyOf(facts: Facts): FactReader['history'] {
 }
 
 function read(name: keyof typeof READERS, facts: Facts): Value | Failure {
+  const NoFact = name === 'tool.input' ? Unreadable : Failure
   try {
-    return READERS[name](facts) ?? new Failure(`the fact ${name} has the wrong type`)
+    return READERS[name](facts) ?? new NoFact(`the fact ${name} has the wrong type`)
   } catch (error) {
     const reason = error instanceof NotPlainJson ? error.reason : 'cannot be read'
-    return new Failure(error instanceof NotPlainJson ? `a value in ${name} ${reason}` : `the fact ${name} ${reason}`)
+    return new NoFact(error instanceof NotPlainJson ? `a value in ${name} ${reason}` : `the fact ${name} ${reason}`)
   }
 }
 
