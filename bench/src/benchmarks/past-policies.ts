@@ -4,6 +4,7 @@ import type { HistoryCall } from '@tacho/policy/history/run-history.ts'
 
 export const CALLS = 200
 export const OUTPUT_CHARS = 10_000
+const NOTE_CHARS = 200
 
 /** The conditions of docs/firewall.md, and orders of calls. Each reads the past. */
 const CONDITIONS = {
@@ -61,7 +62,7 @@ export function pastCase(): PastCase {
       ['verify', ['ours'], []],
       ['pay', [], ['money', 'external']],
     ][n % 4] as [string, string[], string[]]
-    const input = { customer: `c-${n}`, account: account(n), amount: n, text: text(400) }
+    const input = { customer: `c-${n}`, account: account(n), amount: n, note: text(NOTE_CHARS) }
     const output = `${text(OUTPUT_CHARS - 60)} ${account(n)} person${n}@firm${n}.example`
     return { tool, input, ok: n % 10 !== 0, decision: 'ALLOW', does, labels, output }
   })
@@ -69,7 +70,7 @@ export function pastCase(): PastCase {
     // One in two is new, the others are in an output.
     const known = n % 2 === 0 ? (n * 4) % CALLS : CALLS + n
     const people = [`person${known}@firm${known}.example`, `guest${n}@other${n}.example`, `ann${n}@example.com`]
-    const fields = { customer: `c-${known}`, amount: known, note: text(400) }
+    const fields = { customer: `c-${known}`, amount: known, note: text(NOTE_CHARS) }
     return [
       {
         tool: 'pay',

@@ -122,6 +122,21 @@ test('more than 14 labels of outputs cannot be told apart, and the history says 
   assert.equal(history.labels.length, 15)
 })
 
+test('more than 255 sets of labels cannot be told apart, and the history says so', () => {
+  const history = new RunHistory()
+  const names = Array.from({ length: 9 }, (_, bit) => `l${bit}`)
+  for (let set = 1; set < 256; set++) {
+    if (set === 255) assert.deepEqual(history.origin('word254'), names.slice(1, 8))
+    const labels = names.filter((_, bit) => (set & (1 << bit)) !== 0)
+    history.ended(call({ labels, output: `word${set}` }))
+  }
+  assert.deepEqual(history.origin('word255'), names.slice(0, 8))
+  assert.deepEqual(history.origin('word1'), ['l0'])
+  history.ended(call({ labels: ['l8'], output: 'late' }))
+  assert.deepEqual(history.origin('late'), ['unknown'])
+  assert.deepEqual(history.origin('word1'), ['l0', 'unknown'])
+})
+
 test('words of Object.prototype are ordinary words, labels and tools', () => {
   const history = new RunHistory()
   const words = ['constructor', '__proto__', 'toString', 'hasOwnProperty']

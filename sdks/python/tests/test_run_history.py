@@ -206,6 +206,18 @@ def check(vector: dict[str, Any]) -> None:
     assert history.carried() == vector["carriedOn"]
 
 
+def test_more_than_255_sets_of_labels_cannot_be_told_apart_and_the_history_says_so() -> None:
+    history = RunHistory()
+    for number in range(1, 256):
+        labels = [f"l{bit}" for bit in range(8) if number & 1 << bit]
+        history.ended(HistoryCall("read", {}, True, "ALLOW", (), labels, f"word{number}"))
+    assert history.origin("word255") == [f"l{bit}" for bit in range(8)]
+    assert history.origin("word1") == ["l0"]
+    history.ended(HistoryCall("read", {}, True, "ALLOW", (), ["l8"], "late"))
+    assert history.origin("late") == ["unknown"]
+    assert history.origin("word1") == ["l0", "unknown"]
+
+
 def test_only_what_is_mostly_digits_is_found_in_other_groups() -> None:
     history = RunHistory()
     history.add_words("GB33 BUKB 2020 1555 5555 55, x5000 01 bank1 example")

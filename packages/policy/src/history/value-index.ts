@@ -1,7 +1,7 @@
 /**
  * Which values occur in texts, by source: a hash table of words, pairs of neighbouring words, and numbers. A value of several
  * words occurs if each pair of its neighbours does, so it can be found although no text has it whole (README: false hits). At
- * most 786 kB; values of texts that came after it was full are not found, and `isFull` says so.
+ * most 655 kB; values of texts that came after it was full are not found, and `isFull` says so.
  */
 import { numbersOf, numberText, readings, spellings, TEXT_CHARS, wordsOf } from './words.ts'
 
@@ -9,6 +9,7 @@ declare const crypto: { getRandomValues(numbers: Uint32Array): Uint32Array }
 
 /** Sources are bits. */
 export const SOURCES_MAX = 16
+const SETS_MAX = 255
 
 const SLOTS_MIN = 1 << 10
 const SLOTS_MAX = 1 << 17
@@ -29,7 +30,10 @@ const NUMBER = SEED ^ 0x85ebca6b
 
 export class ValueIndex {
   #hashes = new Uint32Array(SLOTS_MIN)
-  #sources = new Uint16Array(SLOTS_MIN)
+  /** Places in `#sets`. */
+  #sources = new Uint8Array(SLOTS_MIN)
+  /** Each set of sources that a value has. */
+  readonly #sets = [0]
   #used = 0
   /** Whether a text, or a part of one, is missing. */
   isFull = false
@@ -116,11 +120,18 @@ export class ValueIndex {
       this.#hashes[slot] = hash
       this.#used++
     }
-    this.#sources[slot] = (this.#sources[slot] as number) | source
+    const sources = (this.#sets[this.#sources[slot] as number] as number) | source
+    let set = this.#sets.indexOf(sources)
+    // Far more than labels make, unless somebody makes them for that.
+    if (set < 0 && this.#sets.length > SETS_MAX) this.isFull = true
+    else {
+      if (set < 0) set = this.#sets.push(sources) - 1
+      this.#sources[slot] = set
+    }
   }
 
   #get(hash: number): number {
-    return this.#sources[this.#slotOf(hash)] as number
+    return this.#sets[this.#sources[this.#slotOf(hash)] as number] as number
   }
 
   /** The slot of a hash, or the free one where it belongs. */
@@ -135,7 +146,7 @@ export class ValueIndex {
     const [hashes, sources] = [this.#hashes, this.#sources]
     const slots = Math.min(hashes.length * 4, SLOTS_MAX)
     this.#hashes = new Uint32Array(slots)
-    this.#sources = new Uint16Array(slots)
+    this.#sources = new Uint8Array(slots)
     for (let at = 0; at < hashes.length; at++) {
       const hash = hashes[at] as number
       if (hash === 0) continue

@@ -14,6 +14,7 @@ import json
 from collections import deque
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from sys import intern
 from typing import TYPE_CHECKING, Any
 
 from ..limits import INPUT_LEVELS, INPUT_VALUES
@@ -67,6 +68,7 @@ class RunHistory:
         self._origins: dict[str | float, list[str]] = {}
         # By the bits of sources, which keep their labels.
         self._labels_of: dict[int, list[str]] = {}
+        self._label_lists: dict[tuple[str, ...], list[str]] = {}
         self._is_continued = False
         self._sorted_labels: list[str] | None = None
         # By tool and path.
@@ -88,8 +90,11 @@ class RunHistory:
         self._read(words, (USER,))
 
     def ended(self, call: HistoryCall) -> None:
-        labels = sorted({*call.labels, *call.does}, key=_utf16)
+        labels = self._shared(sorted({*call.labels, *call.does}, key=_utf16))
         copied = None if call.input is None else _readable(call.input)
+        if copied is not None and isinstance(copied[0], dict):
+            # Calls have the same few keys, and each reading of JSON makes them anew.
+            copied = {intern(key): value for key, value in copied[0].items()}, copied[1]
         self._calls.add(call.tool, labels, call.ok, call.decision, copied)
         for loop in tuple(self.loops):
             loop.advance(self)
@@ -97,6 +102,12 @@ class RunHistory:
             self._labels.update(call.labels)
             self._sorted_labels = None
             self._read(call.output, call.labels or (UNLABELLED,))
+
+    def _shared(self, labels: list[str]) -> list[str]:
+        """One list for all calls with these labels."""
+        if len(self._label_lists) >= _CACHED_MAX:
+            self._label_lists.clear()
+        return self._label_lists.setdefault(tuple(labels), labels)
 
     @property
     def labels(self) -> list[str]:

@@ -1,6 +1,6 @@
 """
 Which values occur in texts, by source: a hash table of words, pairs of neighbouring words, and numbers. A value of several
-words occurs if each pair of its neighbours does, so it can be found although no text has it whole. At most 852 kB; values of
+words occurs if each pair of its neighbours does, so it can be found although no text has it whole. At most 725 kB; values of
 texts that came after it was full are not found, and `is_full` says so. The same as value-index.ts of the TypeScript engine.
 """
 
@@ -13,6 +13,7 @@ from .words import TEXT_CHARS, numbers_of, readings, spellings, text_of_number, 
 SOURCES_MAX = 16
 """Sources are bits."""
 
+_SETS_MAX = 255
 _SLOTS_MIN = 1 << 11
 _SLOTS_MAX = 1 << 17
 _FILL_MAX = 0.85
@@ -35,6 +36,9 @@ class ValueIndex:
     def __init__(self) -> None:
         self._allocate(_SLOTS_MIN)
         self._used = 0
+        # Each set of sources that a value has; slots have its place.
+        self._sets = [0]
+        self._place_of_set = {0: 0}
         # Sizes of the short words with a digit, as bits, by their first two characters.
         self._starts = bytearray(64 * 64)
         self.is_full = False
@@ -161,13 +165,22 @@ class ValueIndex:
                 slot = self._slot_of(hash_)
             self._insert(slot, hash_)
             self._used += 1
-        self._sources[slot] |= source
+        sources = self._sets[self._sources[slot]] | source
+        place = self._place_of_set.get(sources)
+        if place is None:
+            # Far more than labels make, unless somebody makes them for that.
+            if len(self._sets) > _SETS_MAX:
+                self.is_full = True
+                return
+            place = self._place_of_set[sources] = len(self._sets)
+            self._sets.append(sources)
+        self._sources[slot] = place
 
     def _get(self, hash_: int) -> int:
         # Most values are not there, and a walk over slots takes ten times as long.
         if not self._bits[hash_ >> 3 & self._last_byte] >> (hash_ & 7) & 1:
             return 0
-        return self._sources[self._slot_of(hash_)]
+        return self._sets[self._sources[self._slot_of(hash_)]]
 
     def _slot_of(self, hash_: int) -> int:
         """The slot of a hash, or the free slot for it."""
@@ -198,7 +211,7 @@ class ValueIndex:
 
     def _allocate(self, slots: int) -> None:
         self._hashes = array("I", bytes(4 * slots))
-        self._sources = array("H", bytes(2 * slots))
+        self._sources = bytearray(slots)
         # Four bits for each slot, by the low bits of a hash: 0 if no hash has them.
         self._bits = bytearray(slots // 2)
         self._last_byte = slots // 2 - 1
