@@ -17,7 +17,7 @@ export interface Message {
 
 export interface ModelCall {
   model: string
-  input: string | Message[]
+  input: string | Message[] | Record<string, number>
   output: string
   promptTokens: number
   completionTokens: number
@@ -31,6 +31,8 @@ export interface HostLoad {
   url: string
   /** That a call of a conversation has; 0: its input is one text. */
   messages: number
+  /** Of the object that every call has as its input; 0: its input is a text or messages. */
+  keys: number
   /** A file of texts, one JSON text a line. Each is recorded with another number at its beginning. */
   texts: string
   /** Calls between two flushes: more would overflow the queue of some recorders, which then drop them. */

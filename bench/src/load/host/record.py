@@ -18,7 +18,7 @@ PROMPT_TOKENS, COMPLETION_TOKENS = 1_204, 310
 # Before the texts, so that none comes twice.
 NUMBER_CHARS = 12
 
-Input = str | list[dict[str, str]]
+Input = str | list[dict[str, str]] | dict[str, int]
 Record = Callable[[Input, str], object]
 
 
@@ -90,8 +90,9 @@ def waited_seconds() -> float:
 
 
 class Load:
-    def __init__(self, by: str, url: str, texts: list[str], messages: int) -> None:
+    def __init__(self, by: str, url: str, texts: list[str], messages: int, keys: int) -> None:
         self._texts, self._messages = texts, messages
+        self._fields = {f"field {index}": index for index in range(keys)}
         self._window: list[dict[str, str]] = []
         self._made = self._at = 0
         first = self._calls(1)
@@ -125,6 +126,8 @@ class Load:
         return [self._next() for _ in range(count)]
 
     def _next(self) -> tuple[Input, str]:
+        if self._fields:
+            return self._fields, self._text()
         if self._messages == 0:
             return self._text(), self._text(7)
         while len(self._window) < self._messages:
@@ -174,7 +177,7 @@ for line in sys.stdin:
     given = json.loads(line)
     texts = [json.loads(text) for text in Path(given["texts"]).read_text(encoding="utf-8").splitlines()]
     if load is None:
-        load = Load(given["by"], given["url"], texts, given["messages"])
+        load = Load(given["by"], given["url"], texts, given["messages"], given["keys"])
     else:
         load.recorded = 0
     cost = load.measure(given["burst"], given["seconds"])

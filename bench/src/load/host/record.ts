@@ -21,7 +21,7 @@ function readable(file: string): number | undefined {
 }
 
 /** The calls of a burst: their texts are made before it is measured. */
-function callsOf({ messages, texts }: HostLoad): (count: number) => ModelCall[] {
+function callsOf({ messages, keys, texts }: HostLoad): (count: number) => ModelCall[] {
   const lines = readFileSync(texts, 'utf8').trim().split('\n')
   const pool = lines.map((text) => Buffer.from(JSON.parse(text) as string, 'latin1'))
   let made = 0
@@ -32,10 +32,12 @@ function callsOf({ messages, texts }: HostLoad): (count: number) => ModelCall[] 
     return bytes.toString('latin1')
   }
   const counts = { model: MARK, promptTokens: 1_204, completionTokens: 310 }
+  const fields = Object.fromEntries(Array.from({ length: keys }, (_, index) => [`field ${index}`, index]))
   const window: Message[] = []
   let at = 0
   const messageOf = (role: string, content = textOf(at++)): Message => ({ role, content })
   function next(): ModelCall {
+    if (keys > 0) return { ...counts, input: fields, output: textOf(at++) }
     if (messages === 0) return { ...counts, input: textOf(at), output: textOf(7 * at++ + 3) }
     while (window.length < messages) window.push(messageOf('user'))
     const output = textOf(at++)
