@@ -238,7 +238,7 @@ describe('policies and prompts', { skip: withoutChromium }, () => {
     await at('development').getByText('newest is 2').waitFor()
     // The head does not say the newest version alone: another one is in force.
     await page.getByText('version 1 in force here', { exact: true }).waitFor()
-    await page.getByText('newest: version 2', { exact: true }).waitFor()
+    await page.getByText('newest:', { exact: true }).waitFor()
     assert.equal((await calls.load()).body.policies[0]?.version, '1')
     await close()
   })

@@ -48,10 +48,13 @@ export function ItemHead({ kind, id, name, version, archivedAt, damaged, childre
           <bdi>{name}</bdi>
         </h1>
         {archivedAt !== null && <State is="ARCHIVED" />}
-        {inForce !== null && inForce !== version && <Chip>version {inForce} in force here</Chip>}
-        <Chip>
-          {inForce !== null && inForce !== version ? 'newest: ' : ''}version {version}
-        </Chip>
+        {inForce !== null && inForce !== version && (
+          <>
+            <Chip>version {inForce} in force here</Chip>
+            <span className="text-sm text-soft">newest:</span>
+          </>
+        )}
+        <Chip>version {version}</Chip>
         {damaged && <DamagedChip note={DAMAGED_VERSION} />}
         {children}
         {place.may('admin') &&
