@@ -22,7 +22,7 @@ export class RunByHand {
   ended({ tool, input, ok, decision, does, labels, output }: HistoryCall): void {
     if (!ok) this.#failed++
     if (decision === 'BLOCK' && does.includes('external')) this.#refused = true
-    if (ok && tool === 'pay') this.#paid.add(`${input?.['account']} ${input?.['amount']}`)
+    if (ok && tool === 'pay') this.#paid.add(JSON.stringify([input?.['account'], input?.['amount']]))
     if (ok && tool === 'verify') this.#verified.add(input?.['customer'])
     for (const label of labels) this.#labels.add(label)
     this.#read(output as string, labels)
@@ -37,7 +37,7 @@ export class RunByHand {
       if (!of.has('user') && !of.has('ours')) matches++
       const reference = this.#originOf(input['reference'])
       if (reference.has('untrusted') && !reference.has('user')) matches++
-      if (this.#paid.has(`${input['account']} ${input['amount']}`)) matches++
+      if (this.#paid.has(JSON.stringify([input['account'], input['amount']]))) matches++
     }
     if (tool === 'send_email') {
       if ((input['recipients'] as string[]).some((person) => this.#isForeign(person))) matches++
