@@ -6,12 +6,12 @@
 import { clientConfig, SCHEMA, UNWANTED } from '@tacho/server/storage/postgres/connections.ts'
 import { encodeEvents } from '@tacho/server/storage/postgres/event-copy.ts'
 import { migrate } from '@tacho/server/storage/postgres/migrate.ts'
-import { CHANGE_RUNS, runRow } from '@tacho/server/storage/postgres/run-rows.ts'
+import { CHANGE_RUNS, countStatements, runRow } from '@tacho/server/storage/postgres/run-rows.ts'
 import { postgresSql } from '@tacho/server/storage/postgres/sql.ts'
 import { payloadText } from '@tacho/server/storage/record/events.ts'
 import { EVENT_COLUMNS, rowValues, type PlacedEvent } from '@tacho/server/storage/sql/record/stored-columns.ts'
 import { insertJsonRows, type InsertedTable, type Row } from '@tacho/server/storage/sql/engine/rows.ts'
-import { ownSession } from '@tacho/server/storage/sql/record/run-state.ts'
+import { ownSession, UNCHANGED, type RunState } from '@tacho/server/storage/sql/record/run-state.ts'
 import { writeCounts } from '@tacho/server/storage/sql/runs/usage-counts.ts'
 import pg from 'pg'
 import type { Plot } from '../load/shapes.ts'
@@ -92,6 +92,18 @@ function openLane(client: pg.Client, plot: Plot, slot: number): (way: Way) => La
     return copy.send(client)
   }
 
+  function changeRuns(runs: readonly RunState[]): Promise<unknown>[] {
+    const { counted = [], moved = [] } = Object.groupBy(runs, ({ isNew, isMoved }) =>
+      isNew || isMoved ? 'moved' : 'counted',
+    )
+    const sent: Promise<unknown>[] = countStatements(counted).map(({ values, ...text }) =>
+      client.query({ ...text, values: [ENVIRONMENT, ...values] }),
+    )
+    if (moved.length > 0) sent.push(insertJsonRows(sql, CHANGE_RUNS, ENVIRONMENT, moved.map(runRow)))
+    for (const run of runs) Object.assign(run, UNCHANGED)
+    return sent
+  }
+
   return (way) => ({
     nextRows: () => (way === 'insert' ? rowsOf(requests++).map(withText) : rowsOf(requests++)),
     async commit(rows) {
@@ -105,7 +117,7 @@ function openLane(client: pg.Client, plot: Plot, slot: number): (way: Way) => La
       await Promise.all([
         begun,
         store(rows, seqs, way),
-        insertJsonRows(sql, CHANGE_RUNS, ENVIRONMENT, Array.from(changes.runs, runRow)),
+        ...changeRuns([...changes.runs]),
         ...writeCounts(sql, ENVIRONMENT, changes.counts, changes.buckets, slot),
         client.query('COMMIT'),
       ])
