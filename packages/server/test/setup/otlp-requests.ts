@@ -67,6 +67,12 @@ export function otlpClient(service: () => Service) {
   const send = (body: unknown, signal = 'traces', headers: Record<string, string> = {}) =>
     service().api<Reply>(`/otlp/v1/${signal}`, { body, headers })
 
+  async function sendProtobuf(body: Buffer) {
+    const headers = { 'x-api-key': service().apiKey, 'content-type': 'application/x-protobuf' }
+    const reply = await fetch(`${service().url}/openapi/v1/otlp/v1/traces`, { method: 'POST', headers, body })
+    return { status: reply.status, bytes: new Uint8Array(await reply.arrayBuffer()) }
+  }
+
   async function timeline(runId: string): Promise<RunDetail> {
     return (await service().api<RunDetail>(`/runs/${runId}`)).body
   }
@@ -82,5 +88,5 @@ export function otlpClient(service: () => Service) {
     return { ...event, payload: event.payload as Payload }
   }
 
-  return { send, timeline, eventOf }
+  return { send, sendProtobuf, timeline, eventOf }
 }
