@@ -2,7 +2,6 @@
 import assert from 'node:assert/strict'
 import { after, afterEach, before, describe, test } from 'node:test'
 import { newPerson } from '../../server/test/http/people/browser.ts'
-import { event } from '../../server/test/setup/service.ts'
 import { withoutChromium } from './setup/chromium.ts'
 import { assertLooks, PHONE } from './setup/console.ts'
 import { pane, startApprovals, waitingList, type ApprovalsConsole } from './setup/approvals.ts'
