@@ -67,7 +67,7 @@ export function addDeploying(commands: Command, kind: DeployableKind, one: strin
     )
     .addHelpText(
       'after',
-      `\nAll nodes serve the new version within a second. Agents get it at their next refresh: by default every 30 seconds, or at the\ninterval that they set. A policy is compared with the recorded calls, for warnings only. --wait exits\nwith 1 if clients still lack it; for a minute after a change, the service writes every second which has it.\n${kind === 'prompt' ? SHARES : ''}\nExample:\n  tacho ${plural} deploy refunds --environment acme/staging`,
+      `\nAll nodes serve the new version within a second. Agents that wait for changes, as the SDKs do, have it then too; others get it\nat their next refresh: by default every 30 seconds, or at the interval that they set. A policy is compared with the recorded calls, for warnings only. --wait exits\nwith 1 if clients still lack it; for a minute after a change, the service writes every second which has it.\n${kind === 'prompt' ? SHARES : ''}\nExample:\n  tacho ${plural} deploy refunds --environment acme/staging`,
     )
     .action((name: string, options: DeployOptions) => deploy(kind, name, options))
 
@@ -228,6 +228,8 @@ function tell(result: PublicationResult, environment: string, options: { json?: 
     else if (to === null) printLine(`${item} is no longer deployed in ${place} (was version ${from}).`)
     else printLine(`${item} is deployed in ${place} with version ${to} (before: ${from ?? 'none'}).`)
   }
-  printLine('Agents get it at their next refresh, by default within 30 seconds.')
+  printLine(
+    'Agents that wait for changes get it within a second, others at their next refresh, by default within 30 seconds.',
+  )
   printLine(`The configuration has revision ${result.revision.slice(0, SHOWN_DIGITS)}; --json has all of it.`)
 }
