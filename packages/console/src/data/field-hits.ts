@@ -11,6 +11,8 @@ const READ = 12
 const DEEPEST = 8
 const PATHS = 6
 const DAY_MS = 86_400_000
+/** While somebody types, only the last id is looked for. */
+const TYPING_MS = 300
 /** The search goes back at most 400 days. */
 const DAYS = 399
 
@@ -29,6 +31,8 @@ export const fieldHitsQuery = (cache: QueryClient, environmentId: string, id: st
     queryFn: async ({ signal }): Promise<FieldHits | null> => {
       const words = id.replaceAll('"', ' ').trim()
       if (!/[\p{L}\p{N}]/u.test(words)) return null
+      await new Promise((resolve) => setTimeout(resolve, TYPING_MS))
+      signal.throwIfAborted()
       const from = new Date(Date.now() - DAYS * DAY_MS).toISOString()
       const query = { q: `"${words}"`, from, limit: READ }
       const { items, nextCursor } = await api.searchEvents({ params: { environmentId }, query }, { signal })

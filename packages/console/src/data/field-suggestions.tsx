@@ -1,5 +1,4 @@
 import { useQuery, useQueryClient } from '@tanstack/react-query'
-import { useDeferredValue } from 'react'
 import { searchSettingsQuery } from '../runs/search/queries.ts'
 import { counted, number } from '../web/text/format.ts'
 import { ShownText } from '../web/text/shown-text.tsx'
@@ -15,11 +14,11 @@ interface Props {
 /** The fields that have the id in what was recorded, to choose with a click. Needs the search. */
 export function FieldSuggestions({ environmentId, id, field, onChoose }: Props) {
   const cache = useQueryClient()
-  const settled = useDeferredValue(id.trim())
+  const sought = id.trim()
   const { data: settings } = useQuery(searchSettingsQuery(environmentId))
   const isOn = settings !== undefined && settings.state !== 'OFF' && settings.state !== 'REMOVING'
-  const hits = useQuery({ ...fieldHitsQuery(cache, environmentId, settled), enabled: isOn && settled !== '' })
-  if (settings === undefined || settled === '') return null
+  const hits = useQuery({ ...fieldHitsQuery(cache, environmentId, sought), enabled: isOn && sought !== '' })
+  if (settings === undefined || sought === '') return null
   if (!isOn) return <Note>Search is off, so the fields that have this id cannot be suggested.</Note>
   if (!hits.data) return hits.isFetching ? <Note>Looking for fields with this id…</Note> : null
   const { fields, read, more } = hits.data
