@@ -47,6 +47,36 @@ test('a value is found in another spelling', () => {
   }
 })
 
+test('a long output is read in other turns of the loop, or before a value is looked up', () => {
+  const waiting: (() => void)[] = []
+  const long = `${'word '.repeat(20_000)} mallory@evil.example`
+  const history = new RunHistory((act) => waiting.push(act))
+  history.ended(call({ output: 'bob@example.com' }))
+  assert.equal(waiting.length, 0, 'a short one is read at once')
+  history.ended(call({ output: { long } }))
+  history.ended(call({ output: ['alice@example.com'], labels: ['private'] }))
+  assert.equal(waiting.length, 1)
+  assert.deepEqual(history.origin('mallory@evil.example'), ['untrusted'])
+  assert.deepEqual(history.origin('alice@example.com'), ['private'])
+  for (const act of waiting.splice(0)) act()
+  assert.equal(waiting.length, 0, 'nothing is left to read')
+  // Each part begins the next one, until all is read.
+  history.ended(call({ output: long }))
+  let parts = 0
+  for (let act = waiting.shift(); act; act = waiting.shift()) if (++parts > 1_000) assert.fail('it never ends')
+  assert.ok(parts > 0)
+  // Outputs of at most 1,048,576 characters wait: one more, and all are read at once.
+  for (const [outputs, rest] of [
+    [10, 1],
+    [11, 0],
+  ] as const) {
+    const many = new RunHistory((act) => waiting.push(act))
+    for (let n = 0; n < outputs; n++) many.ended(call({ output: long }))
+    waiting.shift()?.()
+    assert.equal(waiting.splice(0).length, rest, `${outputs} outputs`)
+  }
+})
+
 test('words of the user in an encoded part of a value say nothing of the whole', () => {
   const history = reading([{ name: 'Power company' }])
   history.said('Pay the bill')

@@ -15,7 +15,7 @@ const MESSAGES_MAX = 10_000
 type Fields = Readonly<Record<string, unknown>>
 
 export class RecordedHistory {
-  readonly history = new RunHistory()
+  readonly history: RunHistory
   readonly #rules: () => readonly ToolLabels[]
   readonly #now: () => number
   /** Texts of the user, because each model call repeats the conversation. */
@@ -27,8 +27,9 @@ export class RecordedHistory {
   /** What was decided about a tool and input. */
   readonly #decisions = new Map<string, Action>()
 
-  /** @param now Unix time in milliseconds */
-  constructor(rules: () => readonly ToolLabels[], now: () => number) {
+  /** @param now Unix time in milliseconds @param later of the run's history */
+  constructor(rules: () => readonly ToolLabels[], now: () => number, later?: (act: () => void) => void) {
+    this.history = new RunHistory(later)
     this.#rules = rules
     this.#now = now
   }

@@ -14,6 +14,9 @@ import { type History, isList, isMap, type Value } from '../evaluation/value.ts'
 import { SOURCES_MAX, ValueIndex } from './value-index.ts'
 import { TEXT_CHARS } from './words.ts'
 
+// A web standard of every runtime.
+declare const performance: { now(): number }
+
 export const HISTORY_LABELS = { user: 'user', unlabelled: 'unlabelled', unknown: 'unknown' } as const
 
 /** A call that ran, or that was refused. */
@@ -44,6 +47,11 @@ const CALLS_MAX = 1_000
 const CARRIED_CALLS_MAX = 100
 const INPUT_CHARS_MAX = 131_072
 const CACHED_MAX = 256
+/** Fewer are read at once: a timer would cost more. */
+const LATER_CHARS = 16_384
+/** More do not wait: hosts would hold the texts of many outputs. */
+const UNREAD_CHARS_MAX = 1_048_576
+const PART_MS = 2
 
 export class RunHistory implements History {
   readonly #calls = new Calls()
@@ -52,8 +60,21 @@ export class RunHistory implements History {
   /** By bit. */
   readonly #sources: string[] = [HISTORY_LABELS.user, HISTORY_LABELS.unlabelled]
   readonly #origins = new Map<string | number, readonly string[]>()
+  readonly #later: ((act: () => void) => void) | undefined
+  /** Outputs that the index does not have yet, oldest first. */
+  readonly #unread: Generator<void>[] = []
+  #unreadChars = 0
+  #isPartDue = false
   /** Values that another process read are missing. */
   #isContinued = false
+
+  /**
+   * @param later calls a function in another turn of the host's loop: long outputs are then read in parts, or before the next
+   * value is looked up. Absent: they are read at once.
+   */
+  constructor(later?: (act: () => void) => void) {
+    this.#later = later
+  }
 
   /** The run began in another process. @param carried undefined if that one kept no history */
   continues(carried: CarriedHistory | undefined): void {
@@ -95,6 +116,7 @@ export class RunHistory implements History {
   origin(value: string | number): readonly string[] {
     const cached = this.#origins.get(value)
     if (cached) return cached
+    this.#readAll()
     const found = this.#values.find(value)
     const labels = this.#sources.filter((_, bit) => (found & (1 << bit)) !== 0)
     if (this.#isContinued || this.#values.isFull) labels.push(HISTORY_LABELS.unknown)
@@ -115,24 +137,61 @@ export class RunHistory implements History {
   #read(output: unknown, labels: readonly string[]): void {
     this.#origins.clear()
     const sources = labels.reduce((bits, label) => bits | this.#bitOf(label), 0)
+    const text = jsonOf(output)
+    if (text === undefined) {
+      this.#values.isFull = true
+      return
+    }
+    this.#unread.push(this.#reading(text, sources))
+    this.#unreadChars += text.length
+    const isLong = this.#unreadChars > LATER_CHARS && this.#unreadChars <= UNREAD_CHARS_MAX
+    if (!this.#later || !isLong) this.#readAll()
+    else if (!this.#isPartDue) this.#awaitPart()
+  }
+
+  *#reading(json: string, sources: number): Generator<void> {
+    const value = valueOf(json)
+    if (value === undefined) {
+      this.#values.isFull = true
+      return
+    }
+    yield
     let chars = 0
-    const visit = (value: Value): void => {
+    const texts: string[] = []
+    const visit = (inner: Value): void => {
       if (chars > TEXT_CHARS) this.#values.isFull = true
-      else if (typeof value === 'string') {
-        chars += value.length
-        this.#values.add(value, sources)
-      } else if (typeof value === 'number') this.#values.addNumber(value, sources)
-      else if (isList(value)) value.forEach(visit)
-      else if (isMap(value)) {
-        for (const [key, inner] of value) {
+      else if (typeof inner === 'string') {
+        chars += inner.length
+        texts.push(inner)
+      } else if (typeof inner === 'number') this.#values.addNumber(inner, sources)
+      else if (isList(inner)) inner.forEach(visit)
+      else if (isMap(inner)) {
+        for (const [key, member] of inner) {
           visit(key)
-          visit(inner)
+          visit(member)
         }
       }
     }
-    const copied = readable(output)
-    if (copied) visit(copied.value)
-    else this.#values.isFull = true
+    visit(value)
+    for (const each of texts) yield* this.#values.add(each, sources)
+  }
+
+  #readAll(): void {
+    for (const reading of this.#unread.splice(0)) while (!reading.next().done);
+    this.#unreadChars = 0
+  }
+
+  #awaitPart(): void {
+    this.#isPartDue = true
+    this.#later?.(() => this.#readPart())
+  }
+
+  #readPart(): void {
+    this.#isPartDue = false
+    const until = performance.now() + PART_MS
+    while (this.#unread[0] && performance.now() < until) if (this.#unread[0].next().done) this.#unread.shift()
+    if (this.#unread[0]) this.#awaitPart()
+    else this.#unreadChars = 0
   }
 
   /** 0 if there are too many: then the values cannot be told apart. */
@@ -196,13 +255,22 @@ class Calls {
 
 /** As JSON, which is what a model gets. Undefined if it has none, or too much. */
 function readable(given: unknown): { value: Value; chars: number } | undefined {
+  const json = jsonOf(given)
+  const value = json === undefined ? undefined : valueOf(json)
+  return json === undefined || value === undefined ? undefined : { value, chars: json.length }
+}
+
+function jsonOf(given: unknown): string | undefined {
   try {
-    const text = JSON.stringify(given)
-    const value = copyJson(JSON.parse(text), {
-      values: POLICY_LIMITS.inputValues * 10,
-      levels: POLICY_LIMITS.inputLevels,
-    })
-    return { value, chars: text.length }
+    return JSON.stringify(given)
+  } catch {
+    return undefined
+  }
+}
+
+function valueOf(json: string): Value | undefined {
+  try {
+    return copyJson(JSON.parse(json), { values: POLICY_LIMITS.inputValues * 10, levels: POLICY_LIMITS.inputLevels })
   } catch {
     return undefined
   }

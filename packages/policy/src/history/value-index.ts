@@ -13,6 +13,8 @@ const SETS_MAX = 255
 
 const SLOTS_MIN = 1 << 10
 const SLOTS_MAX = 1 << 17
+/** That are added in one part. */
+const PART_WORDS = 2_048
 /** Of all slots. */
 const FILL_MAX = 0.85
 /** Numbers that people write in groups: of accounts, cards and phones. At least half of the characters are digits. */
@@ -38,23 +40,33 @@ export class ValueIndex {
   /** Whether a text, or a part of one, is missing. */
   isFull = false
 
-  /** @param source one bit */
-  add(text: string, source: number): void {
+  addNumber(value: number, source: number): void {
+    this.#put(hashOf(numberText(value), NUMBER), source)
+  }
+
+  /** In parts of a few milliseconds, between which a host can do other things. @param source one bit */
+  *add(text: string, source: number): Generator<void> {
     if (text.length > TEXT_CHARS) this.isFull = true
     for (const reading of readings(text.slice(0, TEXT_CHARS))) {
-      let previous: number | undefined
-      for (const word of wordsOf(reading)) {
-        const hash = hashOf(word, SEED)
-        this.#put(hash, source)
-        if (previous !== undefined) this.#put(pairOf(previous, hash), source)
-        previous = hash
+      yield
+      const words = wordsOf(reading)
+      for (let at = 0; at < words.length; at += PART_WORDS) {
+        yield
+        this.#addWords(words, at, source)
       }
+      yield
       for (const number of numbersOf(reading)) this.#put(hashOf(number, NUMBER), source)
     }
   }
 
-  addNumber(value: number, source: number): void {
-    this.#put(hashOf(numberText(value), NUMBER), source)
+  #addWords(words: readonly string[], from: number, source: number): void {
+    let previous = from === 0 ? undefined : hashOf(words[from - 1] as string, SEED)
+    for (const word of words.slice(from, from + PART_WORDS)) {
+      const hash = hashOf(word, SEED)
+      this.#put(hash, source)
+      if (previous !== undefined) this.#put(pairOf(previous, hash), source)
+      previous = hash
+    }
   }
 
   /** The sources in which it occurs, as bits. 0 for a text without words. */

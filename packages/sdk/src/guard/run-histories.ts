@@ -72,6 +72,7 @@ export class RunHistories {
     const recorded = new engine.RecordedHistory(
       () => this.labels,
       () => core.runtime.now(),
+      (act) => void core.runtime.timer(0, act),
     )
     const { messages, toolCalls } = core.carrying!.usages.of(scope)
     const labels = labelsBefore(scope)
