@@ -162,11 +162,16 @@ def _named_at_words(text: str, places: list[Place]) -> Iterator[Match]:
                 break
 
 
-_QUOTE_BEFORE = re.compile(r"(\\{0,15})([\"'])\Z")
+_QUOTE_BEFORE = re.compile(r"(\\{0,15}[\"'])\Z")
+# A name of several words, such as "db password".
+_WORDS_BEFORE = re.compile(rf"(\\{{0,15}}\")(?![{SPACES}])[^\"\\]{{0,{NAME_CHARS}}}\Z")
+_WORDS_AFTER = re.compile(rf"[^\"\\]{{0,{NAME_CHARS}}}")
 _OPENS = re.compile(rf"[\[,][{SPACES}]{{0,99}}\Z")
 _OPENS_PAIR = re.compile(rf"[\[,][{SPACES}]{{0,99}}\[[{SPACES}]{{0,99}}\Z")
 _NAMES_VALUE = re.compile(rf"[\"'](?:name|key|header|field|variable)\\{{0,15}}[\"'][{SPACES}]{{0,9}}:[{SPACES}]{{0,9}}\Z", re.I)
 _COMMA = re.compile(rf"[{SPACES}]{{0,99}},[{SPACES}]{{0,99}}")
+_COLON = re.compile(rf"[{SPACES}]{{0,99}}:[{SPACES}]{{0,99}}")
+_OPENS_KEY = re.compile(rf"[{{,](?:[{SPACES}]|\\{{1,15}}[nrt]){{0,99}}\Z")
 _VALUE_KEY = re.compile(rf"[\"'](?P<key>val(?:ue)?s?|content|data)\\{{0,15}}[\"'][{SPACES}]{{0,9}}:[{SPACES}]{{0,9}}", re.I)
 _ROLE = re.compile(r"[\"']role\\{0,15}[\"']")
 # Of the fields around a name.
@@ -176,22 +181,31 @@ _BRACE = re.compile(r"[{}]")
 
 def mask_pairs(text: str, kind_of: KindOf, places: list[Place] | None = None) -> str:
     """
-    Masks values that follow their names in lists, and values of objects that name them, in JSON that is inside
-    other text or encoded again. Whole JSON is decoded before.
+    Masks values that follow their names in lists or in keys of several words, and values of objects that name them, in JSON
+    that is inside other text or encoded again. Whole JSON is decoded before.
     """
     spans: list[tuple[int, int]] = []
     # The inside of a masked value is not searched again: the time stays linear.
     done = 0
-    for start, end in _places(text) if places is None else places:
-        if start < done:
+    for at, word_end in _places(text) if places is None else places:
+        if at < done:
             continue
-        quote = _QUOTE_BEFORE.search(text, max(0, start - 16), start)
-        if not quote or not text.startswith(quote.group(), end) or kind_of(text[start:end]) != "secret":
+        quote, end = _QUOTE_BEFORE.search(text, max(0, at - 16), at), word_end
+        is_word = quote is not None and text.startswith(quote[1], end)
+        if not is_word:
+            quote = _WORDS_BEFORE.search(text, max(0, at - NAME_CHARS - 16), at)
+            words = _WORDS_AFTER.match(text, word_end)
+            end = words.end() if words else word_end
+        start = quote.end(1) if quote else at
+        if not quote or not text.startswith(quote[1], end) or kind_of(text[start:end]) != "secret":
             continue
-        after, before = end + len(quote.group()), text[max(0, quote.start() - 200) : quote.start()]
-        comma = _COMMA.match(text, after)
+        after, before = end + len(quote[1]), text[max(0, quote.start() - 200) : quote.start()]
+        comma, colon = _COMMA.match(text, after), None if is_word else _COLON.match(text, after)
         if comma and (_OPENS_PAIR.search(before) or (_OPENS.search(before) and HEADER_NAME.match(text[start:end]))):
             span = value_at(text, comma.end(), bare_value)
+            spans += [span] if span else []
+        elif colon and _OPENS_KEY.search(before):
+            span = value_at(text, colon.end(), bare_value)
             spans += [span] if span else []
         elif _NAMES_VALUE.search(before):
             spans += _values_of(text, quote.start(), after)

@@ -10,6 +10,8 @@ from typing import Literal
 SPACES = r"\t-\r \u00a0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000\ufeff"
 _S = f"[{SPACES}]"
 
+Match = re.Match[str]
+
 # Parts of names, without escapes. The whole name, and its surroundings, decide the rest.
 _PARTS = (
     r"pass(?:w|[-_. ]?(?:word|phrase|code))|secret"
@@ -57,8 +59,23 @@ _FORMS = [
     (r"eyJ", r"[\w.-]{20,}"),
 ]
 
+
+class _CurlUsers:
+    """Passwords of the users of `curl`, also of its second one: `curl -u ada:S3 --proxy-user ada:S3`."""
+
+    _USER = re.compile(rf"(-u(?:ser)?[{SPACES}=]{{0,4}}[\"']?[^{SPACES}:\"']{{1,64}}:)[^{SPACES}\"'`]{{1,1024}}")
+    _AFTER_CURL = re.compile(rf"curl{_S}[^\n\r\u2028\u2029]{{0,300}}\Z")
+
+    def sub(self, marked: Callable[[Match], str], text: str) -> str:
+        def mask(user: Match) -> str:
+            begin = user.start()
+            return marked(user) if self._AFTER_CURL.search(text, max(0, begin - 305), begin) else user.group()
+
+        return self._USER.sub(mask, text)
+
+
 # Each keeps its first group, if it has one, and masks the rest.
-CREDENTIAL_FORMS: list[re.Pattern[str]] = [
+CREDENTIAL_FORMS: list[re.Pattern[str] | _CurlUsers] = [
     # Not inside a word, but an escape such as \n may come before it.
     *(re.compile(rf"(?<!(?<!\\)\w){begin}{pattern_end}", re.ASCII) for begin, pattern_end in _FORMS),
     # A word without a digit or sign is prose, such as "basic understanding".
@@ -66,10 +83,7 @@ CREDENTIAL_FORMS: list[re.Pattern[str]] = [
     # The password in an address, or the only text before its `@`.
     re.compile(rf"(://[^{SPACES}/:@\[]{{0,64}}:)[^{SPACES}/\"'`]{{1,1024}}(?=@)", re.ASCII),
     re.compile(rf"(https?://)[^{SPACES}/:@?#\"'`]{{1,1024}}(?=@)", re.ASCII | re.IGNORECASE),
-    re.compile(
-        rf"(curl{_S}[^\n\r\u2028\u2029]{{0,300}}?-u(?:ser)?[{SPACES}=]{{0,4}}[\"']?[^{SPACES}:\"']{{1,64}}:)[^{SPACES}\"'`]{{1,1024}}",
-        re.ASCII,
-    ),
+    _CurlUsers(),
 ]
 
 # A name, perhaps quoted, with the sign that assigns; an option that ends with a space; an XML element. The host of an
@@ -99,7 +113,6 @@ _ELEMENT = re.compile(r"(?:<!)?[^<]{1,9999}(?=</)")
 _HARMLESS = re.compile(r"(?:true|false|null|undefined|None|True|False)\Z")
 
 
-Match = re.Match[str]
 KindOf = Callable[[str], NameKind]
 
 
