@@ -14,7 +14,6 @@ import json
 from collections import deque
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from sys import intern
 from typing import TYPE_CHECKING, Any
 
 from ..limits import INPUT_LEVELS, INPUT_VALUES
@@ -69,6 +68,8 @@ class RunHistory:
         # By the bits of sources, which keep their labels.
         self._labels_of: dict[int, list[str]] = {}
         self._label_lists: dict[tuple[str, ...], list[str]] = {}
+        # Of inputs. `sys.intern` would keep each for ever: in Python 3.12 to 3.12.6, and without the GIL.
+        self._keys: dict[str, str] = {}
         self._is_continued = False
         self._sorted_labels: list[str] | None = None
         # By tool and path.
@@ -94,7 +95,9 @@ class RunHistory:
         copied = None if call.input is None else _readable(call.input)
         if copied is not None and isinstance(copied[0], dict):
             # Calls have the same few keys, and each reading of JSON makes them anew.
-            copied = {intern(key): value for key, value in copied[0].items()}, copied[1]
+            if len(self._keys) >= _CACHED_MAX:
+                self._keys.clear()
+            copied = {self._keys.setdefault(key, key): value for key, value in copied[0].items()}, copied[1]
         self._calls.add(call.tool, labels, call.ok, call.decision, copied)
         for loop in tuple(self.loops):
             loop.advance(self)
