@@ -30,3 +30,25 @@ test("a run's tokens are counted under every name that the service counts", () =
   assert.equal(totalOf({ input_tokens: 2, output_tokens: 3, total_tokens: 7 }), 7)
   for (const odd of [null, 5, 'many', [1]]) assert.equal(totalOf(odd), 0)
 })
+
+test('a usage that cannot be read costs no others, and until the names are loaded the first 1,000 are kept', async () => {
+  const observers = new Set<Observer>()
+  const usages = createRunUsages({ observers, runtime: hostRuntime }, { loadCounts: async () => callCounts })
+  const scope = { state: createRunState() } as RunScope
+  const send = (usage: unknown) => {
+    for (const observe of observers) observe(scope, { type: 'LLM_CALL', label: 'call', payload: { usage } })
+  }
+  const unreadable = {
+    get total() {
+      throw new Error('unreadable')
+    },
+  }
+  send({ inputTokens: unreadable })
+  for (let call = 0; call < 1_005; call++) send({ totalTokens: 1 })
+  await usages.load()
+  assert.equal(usages.of(scope).totalTokens, 999)
+  send({ totalTokens: 1 })
+  send({ inputTokens: unreadable })
+  send({ totalTokens: 1 })
+  assert.equal(usages.of(scope).totalTokens, 1_001)
+})

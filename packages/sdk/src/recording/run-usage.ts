@@ -2,6 +2,7 @@
 import type { RunScope } from './context.ts'
 import type { Draft } from './event.ts'
 import type { CarriedState } from './carried-state.ts'
+import { readSafely } from './json.ts'
 import { carriedState, renew, resumedState, type RunState, type SharedStates } from './run-state.ts'
 import type { Runtime } from '../delivery/runtime.ts'
 
@@ -82,7 +83,7 @@ export function createRunUsages({ observers, runtime }: Parts, { callCounts, loa
       usages.set(state, usage)
     }
     for (const sent of isAsked && countsOf ? usage.uncounted.splice(0) : []) {
-      const { promptTokens, completionTokens, totalTokens } = countsOf?.(sent) ?? {}
+      const { promptTokens, completionTokens, totalTokens } = readSafely(() => countsOf?.(sent), null) ?? {}
       usage.totalTokens += amount(totalTokens ?? amount(promptTokens) + amount(completionTokens))
     }
     return usage
@@ -107,7 +108,7 @@ export function createRunUsages({ observers, runtime }: Parts, { callCounts, loa
     if (notCounted) return
     usage.cost += amount(cost)
     const length = usage.uncounted.push(typeof sent === 'object' ? { ...sent } : 0)
-    if (length > UNCOUNTED_MAX) of(scope).uncounted.length = 0
+    if (length > UNCOUNTED_MAX) of(scope).uncounted.splice(UNCOUNTED_MAX)
     if (!countsOf) load().catch(() => undefined)
   })
   return { of, atLeast, load }
