@@ -175,11 +175,14 @@ async function rotate(webhookId: string, options: EnvironmentOptions): Promise<v
 function printSecret(webhook: CreatedWebhook, { json }: EnvironmentOptions): void {
   if (json) return printJson(webhook)
   const made = `Webhook ${webhook.id} to ${printable(webhook.url)}.`
-  // Chats, PagerDuty and mail check no signature: a secret beside the signing secret of a Slack app only confuses.
+  // A secret beside the signing secret of a Slack app only confuses. A relay in front of a chat may check signatures.
   if (webhook.format === 'standard') {
     process.stderr.write(`${made} Its secret is shown only once:\n`)
     printLine(webhook.secret)
-  } else process.stderr.write(`${made} Its receiver checks no signature, so there is no secret to keep.\n`)
+  } else {
+    process.stderr.write(`${made} Chats, PagerDuty and mail check no signature, so no secret is shown.\n`)
+    process.stderr.write(`For a relay that checks one: tacho webhooks rotate ${webhook.id} --json\n`)
+  }
   printRequestUrl(webhook)
 }
 

@@ -14,11 +14,12 @@ interface Props {
 /** The fields that have the id in what was recorded, to choose with a click. Needs the search. */
 export function FieldSuggestions({ environmentId, id, field, onChoose }: Props) {
   const cache = useQueryClient()
-  const sought = id.trim()
+  // With its spaces: an erasure looks for the id as it is.
+  const isEmpty = id.trim() === ''
   const { data: settings } = useQuery(searchSettingsQuery(environmentId))
   const isOn = settings !== undefined && settings.state !== 'OFF' && settings.state !== 'REMOVING'
-  const hits = useQuery({ ...fieldHitsQuery(cache, environmentId, sought), enabled: isOn && sought !== '' })
-  if (settings === undefined || sought === '') return null
+  const hits = useQuery({ ...fieldHitsQuery(cache, environmentId, id), enabled: isOn && !isEmpty })
+  if (settings === undefined || isEmpty) return null
   if (!isOn) return <Note>Search is off, so the fields that have this id cannot be suggested.</Note>
   if (!hits.data) return hits.isFetching ? <Note>Looking for fields with this id…</Note> : null
   const { fields, read, more } = hits.data
