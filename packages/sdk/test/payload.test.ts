@@ -451,6 +451,29 @@ test('a very long text is cut before it is masked, and says exactly how much is 
 test('a cut before masking ends with an ellipsis, and its bytes count', () => {
   const texts = Array.from({ length: 2_500 }, (_, index) => `${index} ${'word '.repeat(180)}`)
   const json = JSON.stringify(written({ first: 'x'.repeat(10_000), texts }))
-  assert.ok(!json.includes('\x7f') && json.includes('"… [cut: '), json.slice(-400))
+  assert.ok(!json.includes('\x7f') && json.includes('word … [cut: '), json.slice(-400))
   assert.ok(Buffer.byteLength(json) <= 262_144, `${Buffer.byteLength(json)} bytes`)
+})
+
+test('after texts of more than is masked, names, short texts and numbers stay', () => {
+  const messages = Array.from({ length: 10 }, (_, at) => ({
+    role: 'user',
+    name: `n${at}`,
+    content: 'word '.repeat(9_000),
+  }))
+  const rest = {
+    output: 'the answer',
+    usage: { promptTokens: 90_000 },
+    outcome: 'returned',
+    [`a ${'long '.repeat(60)}name`]: 1,
+  }
+  const { messages: kept, tachoShortened, ...others } = written({ messages, ...rest })
+  assert.deepEqual(others, rest)
+  assert.deepEqual(
+    (kept as typeof messages).map(({ role, name }) => `${role} ${name}`),
+    messages.map(({ role, name }) => `${role} ${name}`),
+  )
+  assert.ok(tachoShortened)
+  const { list } = written({ text: 'word '.repeat(80_000), list: Array(131_000).fill('y') }) as { list: string[] }
+  assert.ok(list.length > 60_000 && list[60_000] === 'y')
 })

@@ -279,8 +279,25 @@ def test_no_rest_of_a_long_credential_stays_after_a_cut_where_almost_all_is_mask
 def test_a_cut_before_masking_ends_with_an_ellipsis_and_its_bytes_count() -> None:
     texts = [f"{index} {'word ' * 180}" for index in range(2_500)]
     recorded = json.dumps(written({"first": "x" * 10_000, "texts": texts}), ensure_ascii=False, separators=(",", ":"))
-    assert "\x7f" not in recorded and '"… [cut: ' in recorded
+    assert "\x7f" not in recorded and "word … [cut: " in recorded
     assert len(recorded.encode()) <= 262_144
+
+
+def test_after_texts_of_more_than_is_masked_names_short_texts_and_numbers_stay() -> None:
+    messages = [{"role": "user", "name": f"n{at}", "content": "word " * 9_000} for at in range(10)]
+    rest = {"output": "the answer", "usage": {"promptTokens": 90_000}, "outcome": "returned"}
+    recorded = written({"messages": messages, **rest})
+    kept = [(message["role"], message["name"]) for message in recorded.pop("messages")]
+    assert kept == [("user", f"n{at}") for at in range(10)]
+    assert recorded.pop("tachoShortened") and recorded == rest
+    files = [f"data:image/png;base64,{'QUJD' * 150_000}"] * 4
+    recorded = written({"files": files, **rest})
+    assert recorded.pop("tachoShortened") and recorded.pop("files") and recorded == rest
+    recorded = written({"text": "word " * 80_000, "list": ["y"] * 131_000})
+    assert len(recorded["list"]) > 60_000 and recorded["list"][60_000] == "y"
+    # Beyond 262,144 characters of them, short texts are cut too, and their marks take no room from the others.
+    recorded = written({"text": "word " * 80_000, "short": ["y" * 199] * 1_400, "list": ["y"] * 100_000})
+    assert len(recorded["short"]) > 1_000
 
 
 def test_a_long_text_keeps_its_end_and_a_file_in_base64_is_whole_or_its_type_and_size() -> None:

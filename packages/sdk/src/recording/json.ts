@@ -166,7 +166,8 @@ function copied(payload: unknown, maxLevels: number): Copied {
 
   function copyText(text: string): string {
     const masked = maskedChars(text)
-    const room = masked === 0 ? READ_MAX : text.length > TEXT_MAX ? 0 : Math.max(0, MASKED_MAX - chars)
+    // Short texts stay, as names do, also after the longest one, and beginnings: STRUCTURE_MAX bounds them.
+    const room = masked === 0 ? READ_MAX : text.length > TEXT_MAX ? 0 : Math.max(200, MASKED_MAX - chars)
     chars += masked
     // A cut in the middle is made far from both parts that are kept: masking, which follows, does not know half a credential.
     const copy = (room > MASKED_MAX * 0.75 ? shortenedInside : shortenedAtWord)(text, room, CUT_MARK)
@@ -208,9 +209,8 @@ function copied(payload: unknown, maxLevels: number): Copied {
         fields.push([`[cut: ${keys.length - index} more]`, true])
         break
       }
-      const name = copyText(key)
       const field = readSafely(() => copyValue((source as Record<string, unknown>)[key]), '[unreadable]')
-      if (field !== undefined) fields.push([name, field])
+      if (field !== undefined) fields.push([key, field])
     }
     return Object.fromEntries(fields)
   }

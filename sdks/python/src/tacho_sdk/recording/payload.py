@@ -117,8 +117,8 @@ class Payloads:
         elif captured.is_cut:
             plain = {key: without_rests(item) for key, item in plain.items()}
             size = utf8_length(dump(plain))
-        # The ellipsis of a cut before takes two bytes more than its mark.
-        more = 2 * text.count(f"{CUT_MARK} [cut: ") if captured.is_cut else 0
+        # The ellipsis of a cut before takes two bytes more than its mark, of 22 bytes at least.
+        more = min(2 * text.count(f"{CUT_MARK} [cut: "), max_bytes // 11) if captured.is_cut else 0
         return shorten(plain, size + more, max_bytes - more).replace(f"{CUT_MARK} [cut: ", "… [cut: ")
 
     def _masked(self, captured: Plain) -> tuple[dict[str, Json], str]:

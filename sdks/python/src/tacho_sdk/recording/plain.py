@@ -24,6 +24,9 @@ _READ_CHARS = 2_097_152
 # Characters that are masked: a quarter more than the interface accepts. A file in base64 is recorded whole, or as its
 # type and size.
 _MASKED_CHARS = 327_680
+# Beyond, characters of names, short texts and beginnings that stay, in all and of each.
+_SPARE_CHARS = 262_144
+_SHORT_CHARS = 200
 # Most fields that can fit in a payload: each takes six bytes, such as `"a":1,`.
 FIELDS_MAX = 43_690
 # Longer words are cut.
@@ -154,6 +157,7 @@ class _Copy:
         self.values = 0
         self.chars = 0
         self.file_chars = 0
+        self._spare_chars = _SPARE_CHARS
         self.bytes = 0
 
     def value(self, source: object) -> object:
@@ -187,7 +191,11 @@ class _Copy:
         if self.chars > _MASKED_CHARS:
             room = _READ_CHARS - self.chars + size
             if not is_file:
+                spare = min(size, _SHORT_CHARS, self._spare_chars)
                 room = min(room, _MASKED_CHARS - self.chars + self.file_chars + size)
+                if room < spare:
+                    room = spare
+                    self._spare_chars -= spare
             if size > room:
                 # A cut in the middle is made far from both parts that are kept.
                 tail = room // 3 if room > _MASKED_CHARS * 0.75 else 0
