@@ -228,6 +228,35 @@ def test_calls_share_the_keys_of_their_inputs_and_few_keys_are_held() -> None:
     assert len(history._keys) <= 257
 
 
+def test_when_the_oldest_call_is_forgotten_no_loop_judges_all_others_before_a_decision_asks() -> None:
+    history = RunHistory()
+
+    def end_calls(count: int, given: dict[str, Any]) -> None:
+        for number in range(count):
+            history.ended(HistoryCall("pay" if number % 50 == 0 else "read", given, True, "ALLOW"))
+
+    conditions = ['size(run.calls.filter(c, c.tool == "pay")) > 19', "run.calls.exists(c, c.input.amount > 5.0)"]
+    compiled = [compile_condition(condition) for condition in conditions]
+
+    def holds() -> list[bool | None]:
+        facts = Facts("pay", {}, 0, run_history=history)
+        return [evaluate(one, facts).matched for one in compiled if isinstance(one, Condition)]
+
+    end_calls(900, {"amount": 1})
+    assert holds() == [False, False]
+    known = dict(history.loops)
+    end_calls(50, {"amount": 1})
+    # Judged when they ended.
+    assert all(history.loops[loop].calls > judged.calls for loop, judged in known.items())
+    known = dict(history.loops)
+    end_calls(200, {"amount": 6})
+    assert sum(history.loops[loop] is judged for loop, judged in known.items()) == 0
+    known = dict(history.loops)
+    end_calls(200, {"amount": 1})
+    assert all(history.loops[loop] is judged for loop, judged in known.items())
+    assert holds() == [True, True]
+
+
 def test_only_what_is_mostly_digits_is_found_in_other_groups() -> None:
     history = RunHistory()
     history.add_words("GB33 BUKB 2020 1555 5555 55, x5000 01 bank1 example")

@@ -47,8 +47,7 @@ class PastLoop:
 
     def judged(self, calls: list[Value], history: RunHistory, scope: Scope) -> Judged:
         """Of all calls, for the steps of all."""
-        is_settled = self._parts.past == "settled"
-        forgotten = history.forgotten_calls if is_settled else history.forgotten_inputs
+        forgotten = self._forgotten(history)
         known = history.loops.get(self)
         if known is None or known.forgotten != forgotten:
             known = Judged(forgotten)
@@ -59,8 +58,15 @@ class PastLoop:
         history.remember_loop(self, known)
         return known
 
+    def _forgotten(self, history: RunHistory) -> int:
+        return history.forgotten_calls if self._parts.past == "settled" else history.forgotten_inputs
+
     def advance(self, history: RunHistory) -> None:
         """Judges a call when it has ended, rather than in the next decision."""
+        known = history.loops.get(self)
+        if known is None or known.forgotten != self._forgotten(history):
+            # All calls must be judged again, and perhaps no decision will ask: after 1,000 calls, each forgets one.
+            return
         scope = Scope({_CALLS: history.calls}, history)
         try:
             calls = self._parts.iterable(scope)
