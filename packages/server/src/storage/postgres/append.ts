@@ -22,7 +22,7 @@ import {
   type Row,
 } from '../sql/engine/rows.ts'
 import { comparePacked, PACKED, unlessPacked, type Compared } from '../sql/record/payloads.ts'
-import { addEvent, nameSession, noteGaps, openedRun, UNCHANGED, type RunState } from '../sql/record/run-state.ts'
+import { addEvent, nameSession, noteGaps, openedRun, type RunState } from '../sql/record/run-state.ts'
 import type { NewEvent } from '../record/events.ts'
 import { StorageError } from '../engine/store.ts'
 import type { AtCommit, Connections, Pipeline } from './connections.ts'
@@ -219,7 +219,7 @@ function operations(
       else {
         knownRuns.set(ownText(placeOf(runId)), true)
         const known = written.take(placeOf(runId), row)
-        if (known !== null) runs.set(runId, Object.assign(known, UNCHANGED))
+        if (known !== null) runs.set(runId, known)
         else if (!read.has(runId)) read.set(runId, null)
       }
     }

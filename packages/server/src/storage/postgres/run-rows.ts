@@ -13,7 +13,7 @@ import { LRUCache } from 'lru-cache'
 import { columnValues, RUN_COLUMNS, STORED_RUN, type StoredRun } from '../sql/record/stored-columns.ts'
 import { arrayParameter, type Columns, type InsertedTable, type Row } from '../sql/engine/rows.ts'
 import { ownText } from '../sql/record/known-rows.ts'
-import { cachedRunBytes, type RunState } from '../sql/record/run-state.ts'
+import { cachedRunBytes, UNCHANGED, type RunState } from '../sql/record/run-state.ts'
 import { statement } from './sql.ts'
 
 /** Runs count their seqs here: on SQLite, the store does. */
@@ -146,7 +146,10 @@ export function writtenRuns() {
       written.delete(place)
       return known.run
     },
-    keep: (place: string, run: RunState, version: string) => void written.set(ownText(place), { run, version }),
+    /** Call this when its row is written: what its transaction noted would keep a batch in memory. */
+    keep(place: string, run: RunState, version: string): void {
+      written.set(ownText(place), { run: Object.assign(run, UNCHANGED), version })
+    },
     forget: () => written.clear(),
   }
 }

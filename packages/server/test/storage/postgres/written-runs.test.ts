@@ -2,8 +2,11 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import type { Storage } from '../../../src/storage/storage.ts'
+import type { NewEvent } from '../../../src/storage/record/events.ts'
+import { batchBytes, packBatch } from '../../../src/storage/record/packed-batch.ts'
+import { heapGrowth } from '../../setup/heap-growth.ts'
 import { NO_TRIGGERS } from '../../setup/citus-skips.ts'
-import { append, event, llmCall, newId, NOON, runOf } from '../suite/sample.ts'
+import { append, batch, event, llmCall, newId, NOON, runOf } from '../suite/sample.ts'
 import { refusal, useTestDatabase } from './store-trouble.ts'
 
 const { query, whileFailing, withStorage } = useTestDatabase()
@@ -92,6 +95,28 @@ describe('a run that a node wrote', () => {
       const run = counter(env)
       for (let count = 0; count < 3; count++) assert.deepEqual(await append(storage, env, run.call()), ['stored'])
       await run.assertCounted(storage)
+    })
+  })
+
+  test('keeps no memory of the batch that named its session', async () => {
+    await withStorage({}, async (storage) => {
+      const env = newId()
+      const payload = JSON.stringify({ text: 'x'.repeat(500_000) })
+      const sendPacked = (...events: NewEvent[]) => {
+        const rows = batch(env, events)
+        return storage.appendEvents(packBatch(rows, batchBytes(rows)))
+      }
+      const runIds = Array.from({ length: 41 }, (_, count) => `the run number ${count}`)
+      for (const runId of runIds) await append(storage, env, event({ runId }))
+      const name = (runId: string) => {
+        const sessionId = `the session of ${runId}`
+        return sendPacked(event({ runId, sessionId, payload }), event({ runId: `beside ${runId}`, sessionId }))
+      }
+      await name(runIds.pop()!)
+      const grown = await heapGrowth(async () => {
+        for (const runId of runIds) await name(runId)
+      })
+      assert.ok(grown < 5 * 1_048_576, `${grown} bytes for 80 runs`)
     })
   })
 

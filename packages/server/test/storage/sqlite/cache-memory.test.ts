@@ -2,28 +2,17 @@
 import assert from 'node:assert/strict'
 import path from 'node:path'
 import { test, type TestContext } from 'node:test'
-import { setFlagsFromString } from 'node:v8'
-import { runInNewContext } from 'node:vm'
 import { knownAgents, type KnownAgent } from '../../../src/storage/sql/runs/agents.ts'
 import { batchAppender } from '../../../src/storage/sql/record/append.ts'
 import type { NewEvent } from '../../../src/storage/record/events.ts'
 import { sqliteAppendEngine } from '../../../src/storage/sqlite/append.ts'
 import { openDatabase, sqliteSql } from '../../../src/storage/sqlite/database.ts'
 import { packBatch, unpackBatch } from '../../../src/storage/record/packed-batch.ts'
+import { heapGrowth } from '../../setup/heap-growth.ts'
 import { batch, event, newId } from '../suite/sample.ts'
 import { openStore, temporaryDirectory } from './temporary.ts'
 
 const MIB = 1_048_576
-setFlagsFromString('--expose-gc')
-const collectGarbage = runInNewContext('gc') as () => void
-
-async function heapGrowth(work: () => Promise<void>): Promise<number> {
-  collectGarbage()
-  const before = process.memoryUsage().heapUsed
-  await work()
-  collectGarbage()
-  return process.memoryUsage().heapUsed - before
-}
 
 /** Appends like the writer thread: the batch arrives as one text. */
 async function appender(t: TestContext) {
