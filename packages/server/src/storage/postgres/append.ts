@@ -293,9 +293,8 @@ function operations(
   }
 
   const changeRuns: AppendTransaction['changeRuns'] = async (environmentId, runs) => {
-    // A new run was opened with the totals of all its events. Differing retries and rejections are added later.
-    const isLater = ({ isNew, differingRetries, recorders }: RunState) =>
-      !isNew || differingRetries > 0 || recorders.some(({ rejected }) => rejected > 0)
+    // A new run was opened with the totals of all its events.
+    const isLater = ({ isNew, isRecounted }: RunState) => !isNew || isRecounted
     const { counted = [], moved = [] } = Object.groupBy(runs.filter(isLater), ({ isNew, isMoved }) =>
       isNew || isMoved || isDistributed ? 'moved' : 'counted',
     )

@@ -250,22 +250,27 @@ function noteStored(append: Append, candidate: Candidate, run: RunState, seq: nu
   if (agent !== null && caches.agents.note(agent, event)) renames.set(agent, event)
 }
 
+function noteRecounted({ changed }: Append, run: RunState): void {
+  run.isRecounted = true
+  changed.add(run)
+}
+
 async function addRepeats(append: Append): Promise<void> {
-  const { changed } = append
   for (const { candidate, run, isSame } of await compareRepeats(append)) {
     candidate.verdict = isSame || candidate.importing === null ? 'duplicate' : 'differing'
-    if (addRepeated(run.recorders, candidate.event, ownText)) changed.add(run)
+    if (addRepeated(run.recorders, candidate.event, ownText)) noteRecounted(append, run)
     if (isSame || candidate.importing !== null) continue
     run.differingRetries++
-    changed.add(run)
+    noteRecounted(append, run)
   }
 }
 
 /** Every candidate has its verdict after this. */
-async function refuseOthers({ transaction, environmentId, candidates, rejections, runs, changed }: Append) {
+async function refuseOthers(append: Append) {
+  const { transaction, environmentId, candidates, rejections, runs } = append
   for (const candidate of candidates) candidate.verdict ??= candidate.event.onlyIfStored ? 'absent' : 'unstorable'
   const refused = [...rejections, ...candidates.flatMap(refusedByStore)]
-  for (const run of await countRejected(transaction.sql, environmentId, refused, runs)) changed.add(run)
+  for (const run of await countRejected(transaction.sql, environmentId, refused, runs)) noteRecounted(append, run)
   return refused
 }
 

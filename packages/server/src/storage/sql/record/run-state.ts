@@ -56,6 +56,8 @@ export interface RunState extends UsageSums {
   isNew: boolean
   /** The events that were counted when this transaction opened it, for its first row. */
   openedEvents: number
+  /** This transaction counted a retry or a rejection. The first row of a new run has none. */
+  isRecounted: boolean
   /** This transaction changed an indexed column. */
   isMoved: boolean
   /** This transaction added traits, models, recorders, a failure, a title or an answer. */
@@ -113,6 +115,7 @@ export const UNCHANGED = {
   namedSession: null,
   isNew: false,
   openedEvents: 0,
+  isRecounted: false,
   isMoved: false,
   hasGrown: false,
   hasNewGaps: false,

@@ -107,6 +107,19 @@ export function completenessSuite(open: OpenStorage) {
       assert.deepEqual(await found(env), state({ state: 'GAPS', recorded: 4, arrived: 3, dropped: 1 }))
     })
 
+    test('hears a new report from what arrives again in the batch that opens the run', async () => {
+      const [env, other] = [newId(), newId()]
+      const report = { drops: drops(['queue_full', 1, NOON]) }
+      await append(storage(), env, numbered(1), numbered(1, report))
+      assert.deepEqual(await found(env), state({ state: 'GAPS', recorded: 2, arrived: 1, dropped: 1 }))
+      const numbering = { number: `${RECORDER}2`, clientId: 'client', drops: null }
+      const refused = { runId: 'run', eventId: 'e2', code: 'too_long', rejectedAt: NOON, numbered: numbering } as const
+      await storage().appendEvents(batch(other, [], { rejections: [refused] }))
+      const again = { ...refused, numbered: { ...numbering, ...report } }
+      await storage().appendEvents(batch(other, [numbered(1)], { rejections: [again] }))
+      assert.deepEqual(await found(other), state({ state: 'GAPS', recorded: 2, arrived: 1, dropped: 1 }))
+    })
+
     test('is complete if all arrived, though a client counted some as dropped after a lost answer', async () => {
       const env = newId()
       await append(storage(), env, ...many(1, 3), last(4, { drops: drops(['queue_full', 2, NOON]) }))
