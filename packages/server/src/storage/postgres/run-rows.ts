@@ -77,6 +77,15 @@ type CountedValues = ReturnType<typeof columnValues>
 /** As COUNT_RUNS wrote them last. A run whose write did not commit is read into another state. */
 const writtenTexts = new WeakMap<RunState, readonly unknown[]>()
 
+const TEXTS_BYTES = 200
+
+/** Upper bound of their memory. */
+const writtenBytes = (run: RunState): number =>
+  (writtenTexts.get(run) ?? []).reduce<number>(
+    (sum, text) => sum + (typeof text === 'string' ? 2 * text.length : 0),
+    TEXTS_BYTES,
+  )
+
 export function runRow(run: RunState): Row {
   writtenTexts.delete(run)
   const values = columnValues(run)
@@ -135,7 +144,7 @@ export type WrittenRuns = ReturnType<typeof writtenRuns>
 export function writtenRuns() {
   const written = new LRUCache<string, { run: RunState; version: string }>({
     maxSize: CACHE_BYTES,
-    sizeCalculation: ({ run }, place) => cachedRunBytes(place, run),
+    sizeCalculation: ({ run }, place) => cachedRunBytes(place, run) + writtenBytes(run),
   })
   return {
     numberOf: (place: string): number | undefined => written.peek(place)?.run.number,

@@ -1,6 +1,8 @@
 /** What a node remembers of a run counts only while the run's row is as this node wrote it. */
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
+import { countStatements, writtenRuns } from '../../../src/storage/postgres/run-rows.ts'
+import { addEvent, newRun } from '../../../src/storage/sql/record/run-state.ts'
 import type { Storage } from '../../../src/storage/storage.ts'
 import type { NewEvent } from '../../../src/storage/record/events.ts'
 import { batchBytes, packBatch } from '../../../src/storage/record/packed-batch.ts'
@@ -139,4 +141,19 @@ describe('a run that a node wrote', () => {
       }),
     )
   })
+})
+
+test('remembered runs stay within the byte limit of their cache, with the texts that were written', async () => {
+  const written = writtenRuns()
+  const grown = await heapGrowth(async () => {
+    for (let count = 0; count < 15_000; count++) {
+      const [runId, long] = [`run ${count}`, `${'漢'.repeat(150)}${count}`]
+      const run = newRun(newId(), count, runId, newId(), NOON)
+      addEvent(run, 1, event({ runId, said: { question: long, answer: long } }))
+      countStatements([run])
+      written.keep(runId, run, '1')
+    }
+  })
+  assert.ok(grown < 23 * 1_048_576, `${grown} bytes`)
+  written.forget()
 })
