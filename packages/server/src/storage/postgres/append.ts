@@ -8,6 +8,7 @@
 import { LRUCache } from 'lru-cache'
 import pg, { type PoolClient } from 'pg'
 import type { AppendEngine } from '../sql/record/append.ts'
+import { StaleCaches } from '../sql/record/append-state.ts'
 import type { AppendTransaction, WantedRun } from '../sql/record/append-steps.ts'
 import { entryBytes, ownText } from '../sql/record/known-rows.ts'
 import { withEnvelope, type TakeNumbers } from '../sql/record/envelopes.ts'
@@ -206,7 +207,9 @@ function operations(
     const missing = wanted.filter(({ runId, opening }) => opening !== null && !rows.has(runId))
     const isOther = looked.some((run) => run.written !== null && rows.get(run.runId)?.number !== run.written)
     if (missing.length > 0 || isOther) {
-      if (missing.some(({ runId }) => opened.has(placeOf(runId)))) throw new Error('An opened run is missing')
+      if (missing.some(({ runId }) => opened.has(placeOf(runId)))) {
+        throw new StaleCaches('A run was removed after its insert found it')
+      }
       forgetRuns()
       return openRuns(environmentId, wanted)
     }

@@ -6,6 +6,7 @@ import { addEvent, newRun } from '../../../src/storage/sql/record/run-state.ts'
 import type { Storage } from '../../../src/storage/storage.ts'
 import type { NewEvent } from '../../../src/storage/record/events.ts'
 import { batchBytes, packBatch } from '../../../src/storage/record/packed-batch.ts'
+import { eventually } from '../../setup/eventually.ts'
 import { heapGrowth } from '../../setup/heap-growth.ts'
 import { NO_TRIGGERS } from '../../setup/citus-skips.ts'
 import { append, batch, event, llmCall, newId, NOON, runOf } from '../suite/sample.ts'
@@ -98,6 +99,28 @@ describe('a run that a node wrote', () => {
       for (let count = 0; count < 3; count++) assert.deepEqual(await append(storage, env, run.call()), ['stored'])
       await run.assertCounted(storage)
     })
+  })
+
+  test('that is removed while a node that does not know it waits for it begins anew', async () => {
+    await withStorage({}, (one) =>
+      withStorage({}, async (other) => {
+        const env = newId()
+        await append(one, env, event())
+        // As retention does: it locks the run, and removes it.
+        await query(`BEGIN; SELECT 1 FROM tacho.runs WHERE environment_id = '${env}' FOR UPDATE`)
+        const run = counter(env)
+        const sent = append(other, env, run.call())
+        await eventually(async () => {
+          // The first that waits for a row holds the lock of the tuple.
+          const ofTuples = `SELECT 1 FROM pg_locks l JOIN pg_database d ON d.oid = l.database WHERE locktype = 'tuple'`
+          return (await query(`${ofTuples} AND d.datname = current_database()`)).rows.length > 0
+        }, 'the append waits for the run')
+        await query(`DELETE FROM tacho.events WHERE environment_id = '${env}'`)
+        await query(`DELETE FROM tacho.runs WHERE environment_id = '${env}'; COMMIT`)
+        assert.deepEqual(await sent, ['stored'])
+        await run.assertCounted(other)
+      }),
+    )
   })
 
   test('keeps no memory of the batch that named its session', async () => {
