@@ -456,24 +456,33 @@ test('a cut before masking ends with an ellipsis, and its bytes count', () => {
 })
 
 test('after texts of more than is masked, names, short texts and numbers stay', () => {
-  const messages = Array.from({ length: 10 }, (_, at) => ({
-    role: 'user',
-    name: `n${at}`,
-    content: 'word '.repeat(9_000),
-  }))
   const rest = {
     output: 'the answer',
     usage: { promptTokens: 90_000 },
     outcome: 'returned',
     [`a ${'long '.repeat(60)}name`]: 1,
   }
-  const { messages: kept, tachoShortened, ...others } = written({ messages, ...rest })
-  assert.deepEqual(others, rest)
-  assert.deepEqual(
-    (kept as typeof messages).map(({ role, name }) => `${role} ${name}`),
-    messages.map(({ role, name }) => `${role} ${name}`),
-  )
-  assert.ok(tachoShortened)
+  for (const count of [10, 20]) {
+    const named = Array.from({ length: count }, (_, at) => ({ role: 'user', name: `n${at}` }))
+    const messages = named.map((message) => ({ ...message, content: 'word '.repeat(9_000) }))
+    const {
+      messages: recorded,
+      tachoShortened,
+      ...others
+    } = written({ messages, ...rest }) as {
+      messages: typeof messages
+      tachoShortened: unknown
+    }
+    assert.deepEqual(others, rest)
+    assert.deepEqual(
+      recorded.map(({ content: _, ...message }) => message),
+      named,
+    )
+    assert.ok(tachoShortened)
+    // The newest have as much room as the others, up to 524,288 characters before them.
+    const lengths = recorded.map(({ content }) => content.length)
+    assert.ok(lengths.slice(0, 12).every((length) => length > 15_000) && lengths.at(-1)! >= 100, `${lengths}`)
+  }
   const { list } = written({ text: 'word '.repeat(80_000), list: Array(131_000).fill('y') }) as { list: string[] }
   assert.ok(list.length > 60_000 && list[60_000] === 'y')
 })

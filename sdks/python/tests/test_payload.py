@@ -284,12 +284,16 @@ def test_a_cut_before_masking_ends_with_an_ellipsis_and_its_bytes_count() -> Non
 
 
 def test_after_texts_of_more_than_is_masked_names_short_texts_and_numbers_stay() -> None:
-    messages = [{"role": "user", "name": f"n{at}", "content": "word " * 9_000} for at in range(10)]
     rest = {"output": "the answer", "usage": {"promptTokens": 90_000}, "outcome": "returned"}
-    recorded = written({"messages": messages, **rest})
-    kept = [(message["role"], message["name"]) for message in recorded.pop("messages")]
-    assert kept == [("user", f"n{at}") for at in range(10)]
-    assert recorded.pop("tachoShortened") and recorded == rest
+    for count in (10, 20):
+        messages = [{"role": "user", "name": f"n{at}", "content": "word " * 9_000} for at in range(count)]
+        recorded = written({"messages": messages, **rest})
+        recorded_messages = recorded.pop("messages")
+        assert [(one["role"], one["name"]) for one in recorded_messages] == [("user", f"n{at}") for at in range(count)]
+        assert recorded.pop("tachoShortened") and recorded == rest
+        # The newest have as much room as the others, up to 524,288 characters before them.
+        lengths = [len(one["content"]) for one in recorded_messages]
+        assert all(length > 15_000 for length in lengths[:12]) and lengths[-1] >= 100, lengths
     files = [f"data:image/png;base64,{'QUJD' * 150_000}"] * 4
     recorded = written({"files": files, **rest})
     assert recorded.pop("tachoShortened") and recorded.pop("files") and recorded == rest

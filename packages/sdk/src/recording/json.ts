@@ -13,8 +13,10 @@ export interface JsonText {
 const STRUCTURE_MAX = 262_144
 /** Characters of texts that are read: eight times what the interface accepts. */
 const READ_MAX = 2_097_152
-/** Characters of texts that are masked: a quarter more than the interface accepts. More would hold up the host. */
+/** Characters of one text that are masked: a quarter more than the interface accepts. More would hold up the host. */
 const MASKED_MAX = 327_680
+/** Of all texts before the one after which only beginnings are: the newest messages of a conversation come last. */
+const MASKED_FULLY = 524_288
 /** Most fields that can fit in a payload: each takes six bytes, such as `"a":1,`. */
 const FIELDS_MAX = 43_690
 /** Longer texts are not read at all: reading even the beginning may first join their parts in memory. */
@@ -167,10 +169,10 @@ function copied(payload: unknown, maxLevels: number): Copied {
   function copyText(text: string): string {
     const masked = maskedChars(text)
     // Short texts stay, as names do, also after the longest one, and beginnings: STRUCTURE_MAX bounds them.
-    const room = masked === 0 ? READ_MAX : text.length > TEXT_MAX ? 0 : Math.max(200, MASKED_MAX - chars)
+    const room = masked === 0 ? READ_MAX : text.length > TEXT_MAX ? 0 : chars > MASKED_FULLY ? 200 : MASKED_MAX
     chars += masked
     // A cut in the middle is made far from both parts that are kept: masking, which follows, does not know half a credential.
-    const copy = (room > MASKED_MAX * 0.75 ? shortenedInside : shortenedAtWord)(text, room, CUT_MARK)
+    const copy = (room === MASKED_MAX ? shortenedInside : shortenedAtWord)(text, room, CUT_MARK)
     bytes += byteLength(copy)
     return copy
   }

@@ -21,9 +21,11 @@ T = TypeVar("T")
 _COPIED_VALUES = 131_072
 # Characters of a payload that are read: eight times what the interface accepts.
 _READ_CHARS = 2_097_152
-# Characters that are masked: a quarter more than the interface accepts. A file in base64 is recorded whole, or as its
-# type and size.
+# Characters of one text that are masked: a quarter more than the interface accepts. A file in base64 is recorded whole,
+# or as its type and size.
 _MASKED_CHARS = 327_680
+# Of all texts before the one after which only beginnings are: the newest messages of a conversation come last.
+_MASKED_FULLY = 524_288
 # Beyond, characters of names, short texts and beginnings that stay, in all and of each.
 _SPARE_CHARS = 262_144
 _SHORT_CHARS = 200
@@ -191,11 +193,10 @@ class _Copy:
         if self.chars > _MASKED_CHARS:
             room = _READ_CHARS - self.chars + size
             if not is_file:
-                spare = min(size, _SHORT_CHARS, self._spare_chars)
-                room = min(room, _MASKED_CHARS - self.chars + self.file_chars + size)
-                if room < spare:
-                    room = spare
-                    self._spare_chars -= spare
+                room = min(room, _MASKED_CHARS)
+                if self.chars - self.file_chars - size > _MASKED_FULLY or room < _SHORT_CHARS:
+                    room = min(size, _SHORT_CHARS, self._spare_chars)
+                    self._spare_chars -= room
             if size > room:
                 # A cut in the middle is made far from both parts that are kept.
                 tail = room // 3 if room > _MASKED_CHARS * 0.75 else 0

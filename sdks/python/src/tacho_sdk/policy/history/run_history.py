@@ -68,7 +68,7 @@ class RunHistory:
         # By the bits of sources, which keep their labels.
         self._labels_of: dict[int, list[str]] = {}
         self._label_lists: dict[tuple[str, ...], list[str]] = {}
-        # Of inputs. `sys.intern` would keep each for ever: in Python 3.12 to 3.12.6, and without the GIL.
+        # Of inputs. `sys.intern` would keep each for ever in early releases of Python 3.12, and without the GIL.
         self._keys: dict[str, str] = {}
         self._is_continued = False
         self._sorted_labels: list[str] | None = None
