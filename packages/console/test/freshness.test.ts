@@ -3,6 +3,7 @@ import assert from 'node:assert/strict'
 import { after, before, describe, test } from 'node:test'
 import type { Page } from 'playwright-core'
 import { newPerson } from '../../server/test/http/people/browser.ts'
+import { approvalCalls } from '../../server/test/setup/approval-service.ts'
 import { event } from '../../server/test/setup/service.ts'
 import { withoutChromium } from './setup/chromium.ts'
 import { assertAccessible, EMAIL, PASSWORD, startConsole, type TestConsole } from './setup/console.ts'
@@ -75,6 +76,33 @@ describe('freshness', { skip: withoutChromium }, () => {
     await close()
   })
 
+  test('a page below the dialog stays, and a new session follows what others decide', async () => {
+    const calls = approvalCalls(tacho.service)
+    const { body } = await calls.ask({ runId: 'asks', reason: 'Over the limit' })
+    const email = 'eve@example.com'
+    const eve = await newPerson(tacho.service, email, 'owner', null)
+    const { page, close } = await tacho.open(`${tacho.home}/approvals/${body.id}`, { as: eve })
+    await page.getByLabel('Reason').fill('Checked')
+    const refused = () =>
+      page.waitForResponse((one) => one.url().endsWith(`/approvals/${body.id}`) && one.status() === 401)
+    const first = refused()
+    assert.ok(await page.evaluate(endSession))
+    const dialog = page.getByRole('dialog', { name: 'Your session has ended' })
+    await dialog.waitFor()
+    await first
+    await refused()
+    assert.equal(await page.getByLabel('Reason').inputValue(), 'Checked')
+    assert.equal(await page.getByText('The server refused this').count(), 0)
+    assert.equal(await dialog.getByLabel('E-mail').inputValue(), email)
+    await dialog.getByLabel('Password').fill(PASSWORD)
+    const followed = page.waitForResponse((one) => one.url().endsWith('/approvals/stream') && one.ok())
+    await page.keyboard.press('Enter')
+    await followed
+    await dialog.waitFor({ state: 'detached' })
+    assert.equal(await page.getByLabel('Reason').inputValue(), 'Checked')
+    await close()
+  })
+
   test('a reload brings a policy, a prompt and a comment back, and the next person finds nothing of them', async () => {
     const { page, close } = await tacho.open(`${tacho.home}/new-policy`)
     await page.getByLabel('Id').fill('before-reload')
@@ -102,3 +130,8 @@ describe('freshness', { skip: withoutChromium }, () => {
     await close()
   })
 })
+
+/** In the page: on the server, as another device of the person does. */
+async function endSession(): Promise<boolean> {
+  return (await fetch('/operator/v1/sign-out', { method: 'POST' })).ok
+}

@@ -9,6 +9,7 @@ import { getRouteApi, useRouter } from '@tanstack/react-router'
 import { useEffect, useState, type ReactNode } from 'react'
 import type { SignInResult } from '@tacho/contract/people/sign-in.ts'
 import { api, operator } from '../web/api.ts'
+import { meQuery } from '../web/queries.ts'
 import { Button } from '../web/ui/button.tsx'
 import { Field } from '../web/ui/field.tsx'
 import { explain } from '../web/ui/states.tsx'
@@ -110,6 +111,9 @@ function PasswordStep({
   const methods = useQuery({ queryKey: ['sign-in methods'], queryFn: () => api.readSignInMethods() })
   const { busy, trouble, submit } = useAttempt(onResult)
   const provider = methods.data?.oidc ?? null
+  const cache = useQueryClient()
+  // The person whose session has ended goes on as themselves.
+  const known = isBesidePage ? (cache.getQueryData(meQuery.queryKey)?.email ?? undefined) : undefined
 
   async function goToProvider(): Promise<void> {
     // Opened by the click: a browser blocks one that comes after an answer.
@@ -135,8 +139,23 @@ function PasswordStep({
           <p className="text-center text-sm text-soft">or with a password</p>
         </>
       )}
-      <Field label="E-mail" name="email" type="email" autoComplete="username" required autoFocus />
-      <Field label="Password" name="password" type="password" autoComplete="current-password" required />
+      <Field
+        label="E-mail"
+        name="email"
+        type="email"
+        autoComplete="username"
+        defaultValue={known}
+        required
+        autoFocus={known === undefined}
+      />
+      <Field
+        label="Password"
+        name="password"
+        type="password"
+        autoComplete="current-password"
+        required
+        autoFocus={known !== undefined}
+      />
       <Problem>{trouble ?? (ended === undefined ? null : (ENDINGS.get(ended) ?? REFUSED))}</Problem>
       <Button type="submit" look="accent" busy={busy} className="h-10">
         Sign in

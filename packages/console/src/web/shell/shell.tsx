@@ -77,11 +77,13 @@ export function Shell() {
       <main id="content" tabIndex={-1} className="flex min-h-0 flex-1 flex-col outline-none">
         <Outlet />
       </main>
-      <WaitingApprovals />
-      {freshness.state === 'signed_out' && (
+      {freshness.state === 'signed_out' ? (
         <Suspense>
           <SessionOver since={freshness.since} onSignedIn={check} />
         </Suspense>
+      ) : (
+        // Its stream ends with the session: a new session follows a new one.
+        <WaitingApprovals />
       )}
       {open === 'palette' && <Palette range={range} onClose={close} />}
       {open === 'keys' && <KeysDialog onClose={close} />}
@@ -96,7 +98,7 @@ function renewNotifications(): void {
 }
 
 /** Pages that Runs leads to and that are not below it in the address. */
-const OF_RUNS = /^\/w\/[^/]+\/[^/]+\/(sessions|search|compare)(\/|$)/
+const OF_RUNS = /^\/w\/[^/]+\/[^/]+\/(sessions|search|compare|judge)(\/|$)/
 
 function PageLinks({ range }: { range: Range }) {
   const params = route.useParams()

@@ -66,9 +66,12 @@ export function NotFound() {
   )
 }
 
-/** There is nothing to show: no data yet, or access was refused. During an outage, a page keeps what it has read. */
+/**
+ * There is nothing to show: no data yet, or access was refused. During an outage, and below the dialog of a session that
+ * has ended, a page keeps what it has read.
+ */
 export function isBlocking(error: unknown, data: unknown): boolean {
-  return error !== null && (data === undefined || !isTemporary(error))
+  return error !== null && (data === undefined || !(isTemporary(error) || refusalOf(error)?.status === 401))
 }
 
 /** What happened, what is safe, what to do, and the id that finds it in the server's log. */
