@@ -234,6 +234,19 @@ describe('policies and prompts', { skip: withoutChromium }, () => {
       .getByRole('dialog')
       .getByText(/goes back from version 2 to version 1/)
       .waitFor()
+    // Somebody else goes back while this person reads: to go back again would remove it.
+    const ofDevelopment = `/environments/${tacho.service.environmentId}/deployments`
+    const items = [{ kind: 'policy', id: 'refund-limit' }]
+    await tacho.service.operator(`${ofDevelopment}/rollback`, { method: 'POST', body: { items, note: null } })
+    await page.getByRole('dialog').getByRole('button', { name: 'Roll back' }).click()
+    await page.getByRole('alert').getByText('version 1 is in force now. Nothing was done.').waitFor()
+    assert.equal(await page.getByRole('dialog').getByRole('button', { name: 'Roll back' }).isDisabled(), true)
+    await page.getByRole('dialog').getByRole('button', { name: 'Cancel' }).click()
+    const again = [{ ...items[0], version: '2' }]
+    await tacho.service.operator(ofDevelopment, { method: 'POST', body: { items: again, note: null } })
+    // The page reads what is in force by itself.
+    await at('development').getByText('version 2').waitFor()
+    await at('development').getByRole('button', { name: 'Roll back…' }).click()
     await page.getByRole('dialog').getByRole('button', { name: 'Roll back' }).click()
     await at('development').getByText('newest is 2').waitFor()
     // The head does not say the newest version alone: another one is in force.

@@ -1,4 +1,4 @@
-import { useMutation, useQueries, useQuery } from '@tanstack/react-query'
+import { useMutation, useQueries, useQuery, useQueryClient } from '@tanstack/react-query'
 import { useState } from 'react'
 import type { Deployment } from '@tacho/contract/policies/deployment.ts'
 import { LIMITS } from '@tacho/contract/engine/limits.ts'
@@ -8,7 +8,7 @@ import { api } from '../../web/api.ts'
 import { Field } from '../../web/ui/field.tsx'
 import { Choice } from '../../web/ui/filters.tsx'
 import { FormDialog } from '../../web/ui/form-dialog.tsx'
-import type { InForce, Item } from './queries.ts'
+import { deploymentsQuery, type InForce, type Item } from './queries.ts'
 import { policyVersionQuery, promptResultsQuery, useSimulation } from '../queries.ts'
 import { Diff } from '../../web/text/diff.tsx'
 import { counted, number } from '../../web/text/format.ts'
@@ -72,6 +72,18 @@ export function ActDialog({
   const isRemoved = act.kind === 'roll back' ? earlier === null : act.kind === 'deploy' && version === NONE
   const [target, setTarget] = useState(others[0]?.environment.id ?? '')
   const [note, setNote] = useState('')
+  const cache = useQueryClient()
+  // The server goes back from what is in force then: two people who roll back would go back twice, and remove it.
+  const overtaken = useMutation({
+    mutationFn: async () => {
+      const deployed = await cache.fetchQuery({ ...deploymentsQuery(act.environment.id), staleTime: 0 })
+      const there = deployed.find((one) => one.kind === item.kind && one.id === item.id)
+      const { version: shown, earlierVersion } = act.deployment ?? {}
+      if (there?.version === shown && there?.earlierVersion === earlierVersion) return null
+      return there === undefined ? 'no version of it' : `version ${there.version}`
+    },
+    onSuccess: (instead) => instead === null && publish.mutate(),
+  })
   const publish = useMutation({
     mutationFn: () => {
       const params = { environmentId: act.environment.id }
@@ -100,11 +112,17 @@ export function ActDialog({
       title={TITLES[words](name, act.environment.name)}
       act={isRemoved ? 'Remove' : WORDS[words]}
       className="w-full max-w-2xl"
-      isBusy={publish.isPending}
-      error={publish.error}
-      onSubmit={() => publish.mutate()}
+      isReady={typeof overtaken.data !== 'string'}
+      isBusy={publish.isPending || overtaken.isPending}
+      error={publish.error ?? overtaken.error}
+      onSubmit={() => (act.kind === 'roll back' ? overtaken : publish).mutate()}
       onClose={onClose}
     >
+      {typeof overtaken.data === 'string' && (
+        <p role="alert" className="mb-2 text-sm text-amber">
+          ! Somebody else changed it meanwhile: {overtaken.data} is in force now. Nothing was done.
+        </p>
+      )}
       {act.kind === 'deploy' && (
         <>
           <p className="mb-2 text-sm">

@@ -13,12 +13,15 @@ const ACTS: Record<DeploymentChange['action'], string> = {
   SHARE: 'changed',
 }
 
+const actOf = ({ action, to, share }: DeploymentChange): string => (to === null && !share ? 'removed' : ACTS[action])
+
 function whatChanged({ from, to, share }: DeploymentChange): string {
   if (share)
     return share.percent === 0
       ? `share of version ${share.version} ended`
       : `version ${share.version} for ${share.percent} % of sessions`
-  return `${from === null ? '' : `version ${from} → `}${to === null ? 'removed' : `version ${to}`}`
+  if (to === null) return `version ${from}`
+  return `${from === null ? '' : `version ${from} → `}version ${to}`
 }
 
 interface Props {
@@ -47,7 +50,7 @@ export function DeploymentHistory({ environment, item }: Props) {
               {!item && <bdi className="font-medium">{change.name} </bdi>}
               {whatChanged(change)}{' '}
               <span className="text-soft">
-                {ACTS[change.action]} by <Author name={change.by} importedAt={change.importedAt} />
+                {actOf(change)} by <Author name={change.by} importedAt={change.importedAt} />
               </span>
               {change.note !== null && (
                 <span dir="auto" className="block text-soft">

@@ -20,10 +20,14 @@ export interface InForce {
   deployment: Deployment | null
 }
 
-const deploymentsQuery = (environmentId: string) =>
+const IN_FORCE_MS = 15_000
+
+export const deploymentsQuery = (environmentId: string) =>
   queryOptions({
     queryKey: ['deployments', environmentId, 'now'],
     queryFn: () => allItems(api.listDeployments, { params: { environmentId }, query: { limit: 200 } }),
+    // Another person deploys and rolls back too.
+    refetchInterval: IN_FORCE_MS,
   })
 
 /** An environment and what is deployed in it. */
