@@ -6,7 +6,7 @@ import { Trend } from '../issues/trend.tsx'
 import { useTrends } from '../issues/queries.ts'
 import type { Place } from '../web/queries.ts'
 import { counted, duration, number } from '../web/text/format.ts'
-import { Time } from '../web/text/times.tsx'
+import { Time, useNow } from '../web/text/times.tsx'
 import { Button } from '../web/ui/button.tsx'
 import { Nothing, Section } from '../web/ui/section.tsx'
 import { StateText } from '../web/ui/state.tsx'
@@ -105,7 +105,10 @@ interface AnswersProps {
   since: string | null
 }
 
+const COUNTED_MS = 7 * 86_400_000
+
 function Answers({ environment, policyId, since }: AnswersProps) {
+  const now = useNow()
   const params = route.useParams()
   const { data } = useAnswers(environment.id, policyId)
   const { data: blocked } = useBlocked(environment.id, policyId)
@@ -123,7 +126,7 @@ function Answers({ environment, policyId, since }: AnswersProps) {
     return since === null ? null : (
       <p>
         In force in <bdi>{environment.name}</bdi>, deployed <Time at={since} />. It has neither asked nor blocked
-        anything in 7 days: this page shows it as soon as it does.
+        anything {Date.parse(since) > now - COUNTED_MS ? 'yet' : 'in 7 days'}: this page shows it as soon as it does.
       </p>
     )
   }

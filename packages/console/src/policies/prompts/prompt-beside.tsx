@@ -59,7 +59,7 @@ export function Beside({ promptId, name, newestVersion }: Props) {
   const places = useInForce(workspace.id, { kind: 'prompt', id: promptId })
   const deployment = places.find((one) => one.environment.id === environment.id)?.deployment ?? null
   const { data, error } = useQuery(promptResultsQuery(environment.id, promptId))
-  const [isAsking, setAsking] = useState(false)
+  const [asking, setAsking] = useState<'back' | 'newest' | null>(null)
   const version = deployment?.version ?? data?.items.find(({ runs }) => runs > 0)?.version ?? newestVersion
   const inForce = data?.items.find((result) => result.version === version)
   const earlier = deployment?.earlierVersion ?? null
@@ -67,6 +67,7 @@ export function Beside({ promptId, name, newestVersion }: Props) {
   const before = data && (versionBefore(data.items, version) ?? data.items.find((result) => result.version === earlier))
   // Deployed elsewhere, or before there were deployments: there is nothing to roll back to, but its text can come back.
   const target = earlier ?? before?.version ?? null
+  const isNewestOut = places.length > 0 && deployment?.version !== newestVersion && target !== newestVersion
   const sentence =
     inForce &&
     before &&
@@ -128,25 +129,32 @@ export function Beside({ promptId, name, newestVersion }: Props) {
         </table>
       )}
       {sentence && <p className={`mt-2 text-sm ${isWorse ? 'text-amber' : 'text-soft'}`}>{sentence}</p>}
+      {isNewestOut && place.may('admin') && (
+        <Button className="mt-3 mr-2" onClick={() => setAsking('newest')}>
+          Deploy v{newestVersion}…
+        </Button>
+      )}
       {deployment !== null && target !== null && place.may('admin') && (
-        <Button className="mt-3" onClick={() => setAsking(true)}>
+        <Button className="mt-3" onClick={() => setAsking('back')}>
           {Number(target) > Number(version) ? 'Deploy' : 'Roll back to'} v{target}
           {Number(target) > Number(version) && ' again'}
         </Button>
       )}
-      {isAsking && deployment !== null && (
+      {asking !== null && (
         <ActDialog
           workspaceId={workspace.id}
           act={
-            earlier === null && target !== null
-              ? { kind: 'deploy', environment, deployment, version: target }
-              : { kind: 'roll back', environment, deployment }
+            asking === 'newest' || deployment === null
+              ? { kind: 'deploy', environment, deployment }
+              : earlier === null && target !== null
+                ? { kind: 'deploy', environment, deployment, version: target }
+                : { kind: 'roll back', environment, deployment }
           }
           item={{ kind: 'prompt', id: promptId }}
           name={name}
           newestVersion={newestVersion}
           places={places}
-          onClose={() => setAsking(false)}
+          onClose={() => setAsking(null)}
         />
       )}
     </Section>
