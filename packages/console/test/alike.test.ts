@@ -1,7 +1,7 @@
 /** The good run that a failed one is compared with: it was asked the same and called the same tools up to the failure. */
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { callsLikeness, callsOf, comparableRuns, questionLikeness } from '../src/runs/page/alike-runs.ts'
+import { callsLikeness, callsOf, comparableRuns, likelyRuns, questionLikeness } from '../src/runs/page/alike-runs.ts'
 import { partingText } from '../src/runs/compare/parting.ts'
 import type { Step } from '../src/runs/queries.ts'
 
@@ -19,6 +19,8 @@ test('tools are alike as far as a run begins with those before the failure', () 
   assert.equal(callsLikeness(['a', 'b'], ['a', 'c']), 0.5)
   assert.equal(callsLikeness(['a', 'b'], ['b', 'a']), 0)
   assert.equal(callsLikeness([], ['a']), 1)
+  // The tool that failed was called again and again; in a good run it answered at once.
+  assert.equal(callsLikeness(['a', 'b', 'b', 'b'], ['a', 'b', 'c']), 1)
   const row = (eventId: string, eventType: string, label: string) => ({ eventId, eventType, label })
   const rows = [
     row('1', 'TOOL_CALL', 'get'),
@@ -48,6 +50,22 @@ test('a run is good only if question and tools are alike; otherwise three are of
     ['Where is my parcel?', 'Refund order A-3', 'Good day'],
   )
   assert.deepEqual(comparableRuns(failed, []), { good: null, candidates: [] })
+})
+
+test('runs that were asked the same do not push those out that were asked something else', () => {
+  const parcels = Array.from({ length: 9 }, (_, place) => ({ title: `Where is my order A-${place}?` }))
+  const broken = { title: 'The bike of order A-77 never worked. I want my money back.' }
+  const likely = likelyRuns('Please cancel order A-1 and refund it.', [...parcels, broken], 8)
+  assert.equal(likely.length, 4)
+  assert.ok(likely.includes(broken))
+  const { candidates } = comparableRuns(
+    { title: 'Please cancel order A-1 and refund it.', calls: ['get', 'pay'] },
+    likely.map((run) => ({ run, calls: ['get'] })),
+  )
+  assert.deepEqual(
+    candidates.map(({ run }) => run),
+    [parcels[0], broken, parcels[1]],
+  )
 })
 
 test('the first sentence says where two runs part', () => {

@@ -16,11 +16,40 @@ const wordsOf = (title: string | null): Set<string> =>
       .match(/\p{L}+/gu),
   )
 
-/** From 0 to 1: how far the calls before a failure are those that another run began with, in this order. */
+/**
+ * From 0 to 1: how far the calls before a failure are those that another run began with, in this order. A tool that fails
+ * is called again and again, which a good run never does: calls of one tool in a row count as one.
+ */
 export function callsLikeness(before: readonly string[], calls: readonly string[]): number {
-  if (before.length === 0) return 1
-  const same = before.findIndex((name, place) => calls[place] !== name)
-  return same === -1 ? 1 : same / before.length
+  const [wanted, others] = [inTurn(before), inTurn(calls)]
+  if (wanted.length === 0) return 1
+  const same = wanted.findIndex((name, place) => others[place] !== name)
+  return same === -1 ? 1 : same / wanted.length
+}
+
+const inTurn = (calls: readonly string[]): string[] => calls.filter((name, place) => name !== calls[place - 1])
+
+/** The first `count` runs with the words of one question, of each question. */
+function ofEachQuestion<Item>(items: readonly Item[], titleOf: (item: Item) => string | null, count: number): Item[] {
+  const seen = new Map<string, number>()
+  return items.filter((item) => {
+    const words = [...wordsOf(titleOf(item))].sort().join(' ')
+    const times = (seen.get(words) ?? 0) + 1
+    seen.set(words, times)
+    return times <= count
+  })
+}
+
+const OF_A_QUESTION = 3
+
+/** The runs that are worth reading: those with the most similar questions, and not all of them with the same one. */
+export function likelyRuns<Run extends { title: string | null }>(
+  title: string | null,
+  runs: readonly Run[],
+  count: number,
+): Run[] {
+  const sorted = runs.toSorted((a, b) => questionLikeness(title, b.title) - questionLikeness(title, a.title))
+  return ofEachQuestion(sorted, (run) => run.title, OF_A_QUESTION).slice(0, count)
 }
 
 interface Row {
@@ -60,5 +89,7 @@ export function comparableRuns<Run extends { title: string | null }>(
     }))
     .sort((a, b) => b.calls + b.question - a.calls - a.question)
   const good = candidates.find(({ question, calls }) => calls === 1 && question >= LEAST_QUESTION)
-  return { good: good?.run ?? null, candidates: candidates.slice(0, OFFERED) }
+  const firsts = ofEachQuestion(candidates, ({ run }) => run.title, 1)
+  const others = candidates.filter((candidate) => !firsts.includes(candidate))
+  return { good: good?.run ?? null, candidates: [...firsts, ...others].slice(0, OFFERED) }
 }

@@ -12,7 +12,7 @@ import { Button } from '../../web/ui/button.tsx'
 import { useKeys } from '../../web/ui/keys.ts'
 import { Dialog } from '../../web/ui/overlay.tsx'
 import { Refused } from '../../web/ui/states.tsx'
-import { callsOf, comparableRuns, questionLikeness, type Candidate } from './alike-runs.ts'
+import { callsOf, comparableRuns, likelyRuns, type Candidate } from './alike-runs.ts'
 
 const route = getRouteApi('/w/$workspace/$environment')
 /** The newest completed runs, of which those with the most similar questions are read. */
@@ -35,9 +35,7 @@ export function GoodRun({ run }: { run: OperatorRun }) {
         const steps = { params: { environmentId, runId }, query: { limit: STEPS_READ } }
         return (await api.listEventRows(steps)).items
       }
-      const alike = items
-        .toSorted((a, b) => questionLikeness(title, b.title) - questionLikeness(title, a.title))
-        .slice(0, STEPS_OF)
+      const alike = likelyRuns(title, items, STEPS_OF)
       const [failed, ...others] = await Promise.all([
         stepsOf(run.runId),
         ...alike.map(async (one) => ({ run: one, calls: callsOf(await stepsOf(one.runId)) })),
