@@ -6,7 +6,7 @@ import { newPerson } from '../../server/test/http/people/browser.ts'
 import { eventually } from '../../server/test/setup/eventually.ts'
 import { event } from '../../server/test/setup/service.ts'
 import { withoutChromium } from './setup/chromium.ts'
-import { assertLooks, HARM, pressBoth, startConsole, type TestConsole } from './setup/console.ts'
+import { assertLooks, HARM, PHONE, pressBoth, startConsole, type TestConsole } from './setup/console.ts'
 
 describe('agents and sessions', { skip: withoutChromium }, () => {
   let tacho: TestConsole
@@ -64,7 +64,7 @@ describe('agents and sessions', { skip: withoutChromium }, () => {
     ])
     const { page, close } = await tacho.open(`${tacho.home}/agents`)
     const cells = async (name: string) =>
-      (await page.getByRole('row').filter({ hasText: name }).getByRole('cell').allTextContents()).slice(1)
+      (await page.getByRole('row').filter({ hasText: name }).getByRole('cell').allInnerTexts()).slice(1)
     await page.getByRole('row').filter({ hasText: 'billing' }).waitFor()
     assert.deepEqual((await cells('support')).slice(0, -1), [
       '3',
@@ -90,6 +90,12 @@ describe('agents and sessions', { skip: withoutChromium }, () => {
     await page.waitForURL('**/sessions/talk')
     await page.getByRole('link', { name: 'two' }).waitFor()
     assert.equal(await page.getByRole('link', { name: 'three' }).count(), 0)
+    const phone = await tacho.open(`${tacho.home}/agents`, PHONE)
+    const table = phone.page.getByRole('table', { name: 'Agents' })
+    await table.getByRole('row').filter({ hasText: 'billing' }).waitFor()
+    const hidden = await table.evaluate(({ parentElement: box }) => box && box.scrollWidth - box.clientWidth)
+    assert.equal(hidden, 0, 'what the agents cost, and its change, is in sight on a phone')
+    await phone.close()
     await page.goto(`${tacho.home}/agents`)
     await page.getByRole('row').filter({ hasText: 'billing' }).getByRole('link').first().click()
     await page.waitForURL('**/agents/billing')

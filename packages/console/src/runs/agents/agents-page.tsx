@@ -62,6 +62,7 @@ export function AgentsPage() {
     reset: search,
     more: { '/': () => document.getElementById(SEARCH_ID)?.focus() },
   })
+  const [perRun, change] = costColumns<Row>(before, beforeText(search, SUMS_SINCE))
   const columns: Column<Row>[] = [
     {
       head: 'Agent',
@@ -83,18 +84,23 @@ export function AgentsPage() {
       head: 'Cost',
       right: true,
       cell: (row) => (
-        <Link
-          to="/w/$workspace/$environment/runs"
-          params={params}
-          search={{ ...data?.runs, agent: row.agent?.agentId ?? row.name ?? '', order: 'cost' }}
-          title="Its dearest runs"
-          className="link relative"
-        >
-          <Cost of={costsOf(row)} />
-        </Link>
+        <>
+          <Link
+            to="/w/$workspace/$environment/runs"
+            params={params}
+            search={{ ...data?.runs, agent: row.agent?.agentId ?? row.name ?? '', order: 'cost' }}
+            title="Its dearest runs"
+            className="link relative"
+          >
+            <Cost of={costsOf(row)} />
+          </Link>
+          {/* A phone has no room for a column of its own. */}
+          <span className="block text-xs sm:hidden">{change.cell(row)}</span>
+        </>
       ),
     },
-    ...costColumns<Row>(before, beforeText(search, SUMS_SINCE)),
+    perRun,
+    { ...change, wide: true },
     {
       head: 'Model p95',
       right: true,

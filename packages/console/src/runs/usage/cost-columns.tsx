@@ -30,7 +30,7 @@ function Change({ of, period, costBefore }: ChangeProps) {
 export function costColumns<Sum extends Costing & { key: string }>(
   before: ReadonlyMap<string, Costing>,
   period: string,
-): Column<Sum>[] {
+): [perRun: Column<Sum>, change: Column<Sum>] {
   return [
     {
       head: 'Cost a run',
