@@ -107,15 +107,15 @@ export function EraseDialog({ place, subject, onClose }: EraseDialogProps) {
               <p>
                 This erases {KIND_NOTES[kind]}:{' '}
                 <b>
-                  {preview.data.more ? 'at least ' : ''}
+                  {preview.data.more || preview.data.toSearch > 0 ? 'at least ' : ''}
                   {counted(preview.data.runs, 'run')} with {counted(preview.data.events, 'event')}
                 </b>
                 , their approvals, issue records and usage.
               </p>
               {preview.data.toSearch > 0 && (
                 <p className="mt-1 text-amber">
-                  {counted(preview.data.toSearch, 'run')} must be searched in addition; the receipt says when it is
-                  effective.
+                  {counted(preview.data.toSearch, 'run')} must be searched in addition, and those with the id in this
+                  field go too. How many, and when, the receipt says.
                 </p>
               )}
               {preview.data.runningRuns > 0 && (
