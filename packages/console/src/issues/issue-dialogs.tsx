@@ -126,6 +126,7 @@ export function IgnoreDialog(props: DialogProps<string | null>) {
               autoFocus={index === chosen}
               checked={index === chosen}
               onChange={() => setChosen(index)}
+              className="accent-accent-fill"
             />
             {word}
           </label>

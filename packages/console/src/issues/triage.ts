@@ -93,9 +93,10 @@ async function reopened(params: { environmentId: string; issueId: string }): Pro
   }
 }
 
-const WORDS = { resolve: 'Resolved', reopen: 'Reopened', ignore: 'Ignored', merge: 'Merged' } as const
+const WORDS = { resolve: 'Resolved', reopen: 'Reopened', ignore: 'Ignored' } as const
 
 function doneText(act: Act, changed: readonly Target[]): string {
+  if (act.is === 'merge') return `Merged ${counted(changed.length + 1, 'issue')} into one`
   const [first] = changed
   const which =
     changed.length === 1 && first ? `\u201C\u2068${first.title}\u2069\u201D` : counted(changed.length, 'issue')

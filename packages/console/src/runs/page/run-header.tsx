@@ -194,6 +194,7 @@ function Why({ run, failed, blocked, onFailure }: Pick<Props, 'run' | 'failed' |
   if (why === null) return null
   const { failure } = run
   const isCancelled = run.status === 'CANCELLED'
+  const isByOutcome = why.startsWith(BY_OUTCOME)
   return (
     <div
       role="note"
@@ -203,8 +204,9 @@ function Why({ run, failed, blocked, onFailure }: Pick<Props, 'run' | 'failed' |
       {!isCancelled && <span aria-hidden>✕ </span>}
       {run.closedByRuleAt === null && (
         <span>
-          {isCancelled ? 'Cancelled' : 'Failed'}
-          {!isCancelled && failed && ` at step ${number(failed.step.index + 1)}`}:{' '}
+          {isCancelled ? 'Cancelled' : isByOutcome ? 'Run' : 'Failed'}
+          {!isCancelled && failed && ` at step ${number(failed.step.index + 1)}`}
+          {isByOutcome ? ' ' : ': '}
         </span>
       )}
       <bdi className="font-medium [overflow-wrap:anywhere]">{why}</bdi>

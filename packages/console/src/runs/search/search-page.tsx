@@ -187,7 +187,10 @@ function HowTo() {
   const params = route.useParams()
   return (
     <Empty title="Find a step by what it says">
-      <p>Everything in a payload is searched: messages, input and output of tools, errors. Newest first.</p>
+      <p>
+        Everything in a payload is searched: messages, input and output of tools, errors. What users wrote comes first,
+        then all else, each the newest first.
+      </p>
       <ul className="mt-3 flex flex-col gap-1.5 text-sm">
         {EXAMPLES.map(([q, note]) => (
           <li key={q}>
