@@ -355,7 +355,7 @@ describe('costs and data', { skip: withoutChromium }, () => {
     assert.equal(await acts.count(), 0)
     await page.getByRole('link', { name: 'Data', exact: true }).click()
     await page.getByRole('table', { name: 'Erasures' }).waitFor()
-    await page.getByText('Payloads are not indexed').waitFor()
+    await page.getByText(/^Payloads (are not indexed|can be searched)/).waitFor()
     assert.equal(await acts.count(), 0)
     for (const address of ['/runs/estimated', '/agents/agent']) {
       await page.goto(tacho.home + address)

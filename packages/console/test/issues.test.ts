@@ -160,7 +160,7 @@ describe('issues', { skip: withoutChromium }, () => {
   })
 
   test('a row names its agents, and on a phone has two lines of the title, how often and when', async () => {
-    const long = `RENAMED ${'alike and '.repeat(6)} at last`
+    const long = `RENAMED ${'twice and '.repeat(6)} at last`
     await tacho.service.record([event({ runId: 'renamed', agentId: 'agt-9', agentName: 'Billing agent' })])
     const issue = await openedIssue(tacho.service, detection(long, { agentId: 'agt-9', runId: 'renamed' }))
     const { page, close } = await tacho.open(`${issues()}?q=renamed`)
