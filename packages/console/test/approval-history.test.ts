@@ -1,4 +1,4 @@
-/** What became of approvals: those whose caller gave up, closed ones in hindsight, and those that nobody answered. */
+/** The history of approvals: requests whose caller gave up, requests that the record closed later, and requests that nobody answered. */
 import assert from 'node:assert/strict'
 import { after, afterEach, before, describe, test } from 'node:test'
 import { inputHash as hashOf } from '../../policy/src/input/input-hash.ts'
