@@ -1,23 +1,13 @@
 /** Decisions in the console: whether one counted, also without network, without an answer, or after another person's. */
 import assert from 'node:assert/strict'
-import { after, afterEach, before, describe, test } from 'node:test'
+import { describe, test } from 'node:test'
 import { newPerson } from '../../server/test/http/people/browser.ts'
 import { withoutChromium } from './setup/chromium.ts'
 import { assertLooks, PHONE } from './setup/console.ts'
-import { pane, startApprovals, waitingList, type ApprovalsConsole } from './setup/approvals.ts'
+import { approvalsConsole, pane, waitingList } from './setup/approvals.ts'
 
 describe('decisions about approvals', { skip: withoutChromium }, () => {
-  let tacho: ApprovalsConsole['tacho']
-  let calls: ApprovalsConsole['calls']
-  let ask: ApprovalsConsole['ask']
-  let rejectWaiting: ApprovalsConsole['rejectWaiting']
-  before(async () => {
-    ;({ tacho, calls, ask, rejectWaiting } = await startApprovals())
-  })
-  afterEach(() => rejectWaiting())
-  after(() => tacho.close())
-
-  const approvals = () => `${tacho.home}/approvals`
+  const { tacho, calls, ask, approvals } = approvalsConsole()
 
   test('a decision says whether it counted, also when its answer is lost or another person was first', async () => {
     const [lost, late, never] = [await ask('lost'), await ask('late'), await ask('never')]

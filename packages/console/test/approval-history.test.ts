@@ -1,26 +1,15 @@
 /** The history of approvals: requests whose caller gave up, requests that the record closed later, and requests that nobody answered. */
 import assert from 'node:assert/strict'
-import { after, afterEach, before, describe, test } from 'node:test'
+import { describe, test } from 'node:test'
 import { inputHash as hashOf } from '../../policy/src/input/input-hash.ts'
 import { CLIENT } from '../../server/test/setup/approval-service.ts'
 import { event } from '../../server/test/setup/service.ts'
 import { withoutChromium } from './setup/chromium.ts'
 import { assertLooks } from './setup/console.ts'
-import { INPUT, pane, startApprovals, waitingList, type ApprovalsConsole } from './setup/approvals.ts'
+import { approvalsConsole, INPUT, pane, waitingList } from './setup/approvals.ts'
 
 describe('the history of approvals', { skip: withoutChromium }, () => {
-  let tacho: ApprovalsConsole['tacho']
-  let calls: ApprovalsConsole['calls']
-  let ask: ApprovalsConsole['ask']
-  let ran: ApprovalsConsole['ran']
-  let rejectWaiting: ApprovalsConsole['rejectWaiting']
-  before(async () => {
-    ;({ tacho, calls, ask, ran, rejectWaiting } = await startApprovals())
-  })
-  afterEach(() => rejectWaiting())
-  after(() => tacho.close())
-
-  const approvals = () => `${tacho.home}/approvals`
+  const { tacho, calls, ask, ran, approvals } = approvalsConsole()
 
   test('a request whose caller gave up says so, needs no person, and a call that ran before says under which approval', async () => {
     const [gone, kept] = [await ask('gone', { toolCallId: 'call_1' }), await ask('kept', { toolCallId: 'call_2' })]

@@ -1,24 +1,14 @@
 /** The input that a person approves: words as text, texts that lie, and whether it is what was asked. */
 import assert from 'node:assert/strict'
-import { after, afterEach, before, describe, test } from 'node:test'
+import { describe, test } from 'node:test'
 import { inputHash as hashOf } from '../../policy/src/input/input-hash.ts'
 import { event } from '../../server/test/setup/service.ts'
 import { withoutChromium } from './setup/chromium.ts'
 import { assertLooks, HARM } from './setup/console.ts'
-import { pane, startApprovals, waitingList, type ApprovalsConsole } from './setup/approvals.ts'
+import { approvalsConsole, pane, waitingList } from './setup/approvals.ts'
 
 describe('the input of an approval', { skip: withoutChromium }, () => {
-  let tacho: ApprovalsConsole['tacho']
-  let calls: ApprovalsConsole['calls']
-  let ask: ApprovalsConsole['ask']
-  let rejectWaiting: ApprovalsConsole['rejectWaiting']
-  before(async () => {
-    ;({ tacho, calls, ask, rejectWaiting } = await startApprovals())
-  })
-  afterEach(() => rejectWaiting())
-  after(() => tacho.close())
-
-  const approvals = () => `${tacho.home}/approvals`
+  const { tacho, calls, ask, approvals } = approvalsConsole()
 
   test('the list says what would run in one line, with hidden characters as escapes, and only one line of it', async () => {
     const command = `cat .env ${String.fromCodePoint(0x202e)}gpj\n${'x'.repeat(300)} end`

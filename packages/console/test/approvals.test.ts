@@ -1,27 +1,16 @@
 /** Approvals: they come by themselves, are decided by mouse, keyboard and thumb, and tell what followed. */
 import assert from 'node:assert/strict'
-import { after, afterEach, before, describe, test } from 'node:test'
+import { describe, test } from 'node:test'
 import { STALLED_MS } from '@tacho/contract/runs/run-activity.ts'
 import { newPerson } from '../../server/test/http/people/browser.ts'
 import { configurationCalls } from '../../server/test/setup/configuration-service.ts'
 import { event } from '../../server/test/setup/service.ts'
 import { withoutChromium } from './setup/chromium.ts'
 import { assertLooks, PHONE } from './setup/console.ts'
-import { pane, startApprovals, waitingList, type ApprovalsConsole } from './setup/approvals.ts'
+import { approvalsConsole, pane, waitingList } from './setup/approvals.ts'
 
 describe('approvals', { skip: withoutChromium }, () => {
-  let tacho: ApprovalsConsole['tacho']
-  let calls: ApprovalsConsole['calls']
-  let ask: ApprovalsConsole['ask']
-  let ran: ApprovalsConsole['ran']
-  let rejectWaiting: ApprovalsConsole['rejectWaiting']
-  before(async () => {
-    ;({ tacho, calls, ask, ran, rejectWaiting } = await startApprovals())
-  })
-  afterEach(() => rejectWaiting())
-  after(() => tacho.close())
-
-  const approvals = () => `${tacho.home}/approvals`
+  const { tacho, calls, ask, ran, approvals } = approvalsConsole()
 
   test('a request appears by itself, is decided by keyboard, and tells what the agent did then', async () => {
     const { page, close } = await tacho.open(approvals())

@@ -1,25 +1,34 @@
 /** A console whose agents ask for approvals, for the tests of the page of approvals. */
 import assert from 'node:assert/strict'
+import { after, afterEach, before } from 'node:test'
 import type { Page } from 'playwright-core'
 import type { ApprovalPage } from '@tacho/contract/approvals/operator-approval.ts'
 import { inputHash as hashOf } from '../../../policy/src/input/input-hash.ts'
-import { approvalCalls, CLIENT } from '../../../server/test/setup/approval-service.ts'
+import { approvalCalls, CLIENT, type ApprovalCalls } from '../../../server/test/setup/approval-service.ts'
 import { configurationCalls } from '../../../server/test/setup/configuration-service.ts'
 import { event } from '../../../server/test/setup/service.ts'
-import { HARM, startConsole } from './console.ts'
+import { HARM, startConsole, type TestConsole } from './console.ts'
 
 export const INPUT = { to: 'ana.silva@example.com', amount: 120.5, note: HARM }
 
 export const waitingList = (page: Page) => page.getByRole('list', { name: 'Waiting approvals' })
 export const pane = (page: Page) => page.getByRole('article')
 
-export type ApprovalsConsole = Awaited<ReturnType<typeof startApprovals>>
-
-export async function startApprovals() {
-  const tacho = await startConsole()
-  const calls = approvalCalls(tacho.service)
-  const { newPolicy } = await configurationCalls(tacho.service)
-  await newPolicy({ policyId: 'transfer-limit', name: 'Transfer limit', action: 'REQUIRE_APPROVAL' })
+/**
+ * Starts the console before the tests of a suite, and closes it after them. No request waits at the end of a test. `tacho` and
+ * `calls` are empty until the tests begin.
+ */
+export function approvalsConsole() {
+  const tacho = {} as TestConsole
+  const calls = {} as ApprovalCalls
+  before(async () => {
+    Object.assign(tacho, await startConsole())
+    Object.assign(calls, approvalCalls(tacho.service))
+    const { newPolicy } = await configurationCalls(tacho.service)
+    await newPolicy({ policyId: 'transfer-limit', name: 'Transfer limit', action: 'REQUIRE_APPROVAL' })
+  })
+  afterEach(rejectWaiting)
+  after(() => tacho.close())
 
   /** As an agent asks: the step, the decision of its policy with the input, the request. */
   async function ask(runId: string, fields: Record<string, unknown> = {}): Promise<string> {
@@ -54,5 +63,5 @@ export async function startApprovals() {
     for (const { id } of body.items) await calls.decide(id, 'REJECTED')
   }
 
-  return { tacho, calls, ask, ran, rejectWaiting }
+  return { tacho, calls, ask, ran, approvals: () => `${tacho.home}/approvals` }
 }
