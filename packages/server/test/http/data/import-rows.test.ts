@@ -218,3 +218,25 @@ test('numbers that the service counts on from leave room, so that an environment
   assert.equal(deployed.status, 200, deployed.text)
   assert.equal(deployed.body.publication, MOST_IMPORTED_VERSIONS + 1)
 })
+
+test('an import neither reads nor changes a prompt of another workspace', async () => {
+  const target = { service, ...(await service.newTenant('another')) }
+  const { promptId } = ofType(whole, 'promptVersion')[0] ?? assert.fail('no prompt')
+  const versions = ofType(whole, 'promptVersion').filter((version) => version['promptId'] === promptId)
+  const rows = [
+    { ...versions[0], type: 'promptVersion', number: 99, id: '00000000-0000-4000-8000-000000000099' },
+    { ...ofType(whole, 'deployment').find(({ kind }) => kind === 'prompt') },
+    { ...ofType(whole, 'deploymentChange').find(({ kind }) => kind === 'prompt') },
+  ]
+  const [head = ''] = linesOf(whole)
+  assert.equal((await send(target, [head])).status, 200)
+  for (const row of rows) {
+    const { status, text } = await send(target, [head, JSON.stringify(row)], true)
+    assert.equal(status, 409, text)
+    assert.match(text, /lines\[1\]: the workspace does not have its prompt or policy/)
+  }
+  const deployed = await service.operator<{ items: object[] }>(`/environments/${target.environmentId}/deployments`)
+  assert.deepEqual(deployed.body.items, [])
+  const listed = `/workspaces/${source.workspaceId}/prompts/${String(promptId)}/versions`
+  assert.equal((await service.operator<{ items: object[] }>(listed)).body.items.length, versions.length)
+})
