@@ -24,7 +24,7 @@ test('host measures Tacho alone where the others cannot be had, and says so', { 
     notes.join(' '),
     /OpenTelemetry and Langfuse were not measured in TypeScript: .* Python was not measured: /,
   )
-  assert.equal(table?.length, 10)
+  assert.equal(table?.length, 11)
 })
 
 test('an unknown benchmark is refused by name and measures nothing', () => {
