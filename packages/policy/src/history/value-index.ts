@@ -3,7 +3,7 @@
  * words occurs if each pair of its neighbours does, so it can be found although no text has it whole (README: false hits). At
  * most 655 kB; values of texts that came after it was full are not found, and `isFull` says so.
  */
-import { numbersOf, numberText, readings, spellings, TEXT_CHARS, wordsOf } from './words.ts'
+import { isOfWord, numbersOf, numberText, plainOf, readings, spellings, TEXT_CHARS, wordsOf } from './words.ts'
 
 declare const crypto: { getRandomValues(numbers: Uint32Array): Uint32Array }
 
@@ -13,8 +13,8 @@ const SETS_MAX = 255
 
 const SLOTS_MIN = 1 << 10
 const SLOTS_MAX = 1 << 17
-/** That are added in one part. */
-const PART_WORDS = 2_048
+/** That are read in one part. */
+const PART_CHARS = 16_384
 /** Of all slots. */
 const FILL_MAX = 0.85
 /** Numbers that people write in groups: of accounts, cards and phones. At least half of the characters are digits. */
@@ -37,6 +37,8 @@ export class ValueIndex {
   /** Each set of sources that a value has. */
   readonly #sets = [0]
   #used = 0
+  /** Of the last word of the text that is being read, or 0. */
+  #previous = 0
   /** Whether a text, or a part of one, is missing. */
   isFull = false
 
@@ -49,24 +51,31 @@ export class ValueIndex {
     if (text.length > TEXT_CHARS) this.isFull = true
     for (const reading of readings(text.slice(0, TEXT_CHARS))) {
       yield
-      const words = wordsOf(reading)
-      for (let at = 0; at < words.length; at += PART_WORDS) {
+      const plain = plainOf(reading)
+      this.#previous = 0
+      for (let at = 0; at < plain.length;) {
         yield
-        this.#addWords(words, at, source)
+        at = this.#addWords(plain, at, source)
       }
       yield
       for (const number of numbersOf(reading)) this.#put(hashOf(number, NUMBER), source)
     }
   }
 
-  #addWords(words: readonly string[], from: number, source: number): void {
-    let previous = from === 0 ? undefined : hashOf(words[from - 1] as string, SEED)
-    for (const word of words.slice(from, from + PART_WORDS)) {
-      const hash = hashOf(word, SEED)
+  /** Of one part. Returns where the next one begins. */
+  #addWords(plain: string, from: number, source: number): number {
+    let at = from
+    while (at < plain.length && at < from + PART_CHARS) {
+      const start = at
+      let hash = SEED
+      for (let code = plain.charCodeAt(at); isOfWord(code); code = plain.charCodeAt(++at)) hash = hashed(hash, code)
+      if (at++ === start) continue
+      hash = mixed(hash)
       this.#put(hash, source)
-      if (previous !== undefined) this.#put(pairOf(previous, hash), source)
-      previous = hash
+      if (this.#previous !== 0) this.#put(pairOf(this.#previous, hash), source)
+      this.#previous = hash
     }
+    return at
   }
 
   /** The sources in which it occurs, as bits. 0 for a text without words. */
@@ -132,7 +141,9 @@ export class ValueIndex {
       this.#hashes[slot] = hash
       this.#used++
     }
-    const sources = (this.#sets[this.#sources[slot] as number] as number) | source
+    const known = this.#sets[this.#sources[slot] as number] as number
+    const sources = known | source
+    if (sources === known) return
     let set = this.#sets.indexOf(sources)
     // Far more than labels make, unless somebody makes them for that.
     if (set < 0 && this.#sets.length > SETS_MAX) this.isFull = true
@@ -150,7 +161,9 @@ export class ValueIndex {
   #slotOf(hash: number): number {
     const last = this.#hashes.length - 1
     let slot = hash & last
-    while (this.#hashes[slot] !== 0 && this.#hashes[slot] !== hash) slot = (slot + 1) & last
+    // An odd step reaches each slot. In a table that is nearly full, the next slot would be the end of a long row.
+    const step = (hash >>> 16) | 1
+    while (this.#hashes[slot] !== 0 && this.#hashes[slot] !== hash) slot = (slot + step) & last
     return slot
   }
 
@@ -172,8 +185,12 @@ export class ValueIndex {
 /** FNV-1a over UTF-16 units, mixed as MurmurHash3 ends. Never 0. */
 function hashOf(text: string, kind: number): number {
   let hash = kind
-  for (let at = 0; at < text.length; at++) hash = Math.imul(hash ^ text.charCodeAt(at), 0x01000193)
+  for (let at = 0; at < text.length; at++) hash = hashed(hash, text.charCodeAt(at))
   return mixed(hash)
+}
+
+function hashed(hash: number, code: number): number {
+  return Math.imul(hash ^ code, 0x01000193)
 }
 
 function pairOf(first: number, second: number): number {

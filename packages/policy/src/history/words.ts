@@ -16,25 +16,43 @@ export const TEXT_CHARS = 262_144
 
 const ASCII = /^[\0-\x7f]*$/
 const INVISIBLE = /[\u00ad\u180e\u200b-\u200f\u202a-\u202e\u2060-\u2064\u2066-\u2069\ufeff]/g
-const WORD = /[\p{L}\p{N}]+/gu
 /** "name [at] example (dot) com". */
 const SPELLED = /\s*[[({<]\s*(?:at|dot)\s*[\])}>]\s*/g
 /** Takes a tenth of the time. */
 const MAY_BE_SPELLED = /[[({<]\s*(?:at|dot)/
 
+/** The words, divided by ASCII characters that `isOfWord` does not know. */
+export function plainOf(text: string): string {
+  const isAscii = ASCII.test(text)
+  const lower = (isAscii ? text : text.normalize('NFKC').replace(INVISIBLE, '')).toLowerCase()
+  const plain = MAY_BE_SPELLED.test(lower) ? lower.replace(SPELLED, ' ') : lower
+  return isAscii ? plain : plain.replace(/[^\p{L}\p{N}]+/gu, ' ')
+}
+
+export function isOfWord(code: number): boolean {
+  return code > 127 || (code > 96 && code < 123) || (code > 47 && code < 58)
+}
+
 export function wordsOf(text: string): string[] {
-  const plain = ASCII.test(text) ? text : text.normalize('NFKC').replace(INVISIBLE, '')
-  const lower = plain.toLowerCase()
-  return (MAY_BE_SPELLED.test(lower) ? lower.replace(SPELLED, ' ') : lower).match(WORD) ?? []
+  return plainOf(text).match(/[a-z\d\x80-\uffff]+/g) ?? []
 }
 
 /** The text, and what its encodings hold. At most twice as long. */
 export function readings(text: string): string[] {
   const read = spellings(text)
-  for (const [encoded] of text.matchAll(ENCODED)) {
-    const bytes = bytesOf(encoded)
-    const inner = bytes && textOf(bytes)
-    if (inner !== undefined) read.push(inner)
+  // Most texts have none. It looks at the last character that the shortest one would have, as Boyer and Moore do.
+  for (let from = 0; from + ENCODED_MIN <= text.length;) {
+    let at = from + ENCODED_MIN
+    while (at > from && ENCODES[text.charCodeAt(at - 1)]) at--
+    if (at > from) from = at
+    else {
+      ENCODED.lastIndex = from
+      const [encoded] = ENCODED.exec(text) as unknown as [string]
+      from += encoded.length
+      const bytes = bytesOf(encoded)
+      const inner = bytes && textOf(bytes)
+      if (inner !== undefined) read.push(inner)
+    }
   }
   return read
 }
@@ -61,8 +79,10 @@ function unescaped(escape: string): string {
   return code <= 0x10ffff && (code < 0xd800 || code > 0xdfff) ? String.fromCodePoint(code) : escape
 }
 
-/** Shorter ones are words by chance. The look behind tries none again from within: half the time. */
-const ENCODED = /(?<![\w+/-])[\w+/-]{16,}={0,2}/g
+/** Shorter ones are words by chance. */
+const ENCODED_MIN = 16
+const ENCODED = /[\w+/-]+={0,2}/y
+const ENCODES = Array.from({ length: 128 }, (_, code) => /[\w+/-]/.test(String.fromCharCode(code)))
 
 function bytesOf(encoded: string): Uint8Array | undefined {
   if (/^(?:[0-9a-f]{2})+$/i.test(encoded)) return hexBytes(encoded)
