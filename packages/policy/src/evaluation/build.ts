@@ -14,6 +14,7 @@ import {
   type NodeOf,
   onlyToolOf,
   sizeOf,
+  soughtInputOf,
 } from '../language/syntax.ts'
 import { Timestamp } from './time.ts'
 import { Failure, isList, isMap, noOverload, Refusal, type Step, TypeName, Unreadable, type Value } from './value.ts'
@@ -195,6 +196,7 @@ function buildLoopAt(node: NodeOf<'method'>, loop: Loop, names: Names): Step {
   const { receiver } = node
   const [variable, ...bodies] = node.values
   const place = Math.max(-1, ...names.values()) + 1
+  const sought = place === 0 ? soughtInputOf(node) : undefined
   const inside = new Map(names).set((variable as NodeOf<'name'>).name, place)
   return buildLoop({
     loop,
@@ -205,6 +207,7 @@ function buildLoopAt(node: NodeOf<'method'>, loop: Loop, names: Names): Step {
     notIterable: failureAt(receiver, 'a loop needs a list or a map'),
     notBool: failureAt(bodies[0] ?? node, 'this must be true or false'),
     isOfSettled: isOfSettled(node),
+    sought: sought && { path: sought.path, value: build(sought.value) },
   })
 }
 

@@ -1,4 +1,5 @@
 import type { Loop } from '../language/syntax.ts'
+import { placesOf, type Sought } from './sought-calls.ts'
 import { Failure, isList, isMap, type Scope, type Step, Unreadable, type Value } from './value.ts'
 
 /** A loop of a condition: its parts, and the cost of one turn. */
@@ -14,6 +15,8 @@ export type LoopParts = {
   readonly notBool: Failure
   /** It goes over the calls of the run, and reads only what they never lose. */
   readonly isOfSettled: boolean
+  /** Which calls can count, if the condition of the loop says so. */
+  readonly sought: Sought | undefined
 }
 
 /** What a loop found in the calls that it has seen. */
@@ -30,8 +33,9 @@ type Turn = (body: Step, item: Value) => Value | Failure
 
 /** A loop visits the elements of a list, or the keys of a map. */
 export function buildLoop(parts: LoopParts): Step {
-  const { iterable, place, weight, notIterable, loop, isOfSettled } = parts
+  const { iterable, place, weight, notIterable, loop, isOfSettled, sought } = parts
   const run = LOOP_BODIES[loop](parts)
+  const soughtPlaces = sought && placesOf(sought)
   const decisive = loop === 'exists/2' || (loop === 'all/2' ? false : undefined)
   const isDecided = (result: Value | Failure) =>
     decisive === undefined ? result instanceof Failure : result === decisive
@@ -46,6 +50,22 @@ export function buildLoop(parts: LoopParts): Step {
       scope.spend(weight)
       scope.locals[place] = item
       return body(scope)
+    }
+    const places = soughtPlaces?.(items, scope)
+    if (places) {
+      // The turns of the other calls are false, and cost what they cost.
+      let [next, before] = [0, -1]
+      const result = run(
+        places.map((at) => items[at] as Value),
+        (body, item) => {
+          const at = places[next++] as number
+          scope.spend(weight * (at - before - 1))
+          before = at
+          return turn(body, item)
+        },
+      )
+      if (!isDecided(result)) scope.spend(weight * (items.length - 1 - before))
+      return result
     }
     if (!isOfSettled) return run(items, turn)
     // Each call is judged once, and costs its steps each time.

@@ -81,9 +81,8 @@ export function isOfHistory(node: Node): boolean {
 export function onlyToolOf(node: NodeOf<'method'>): string | undefined {
   const [variable, condition] = node.values
   if (dottedName(node.receiver) !== 'run.calls' || variable?.kind !== 'name' || !condition) return undefined
-  const loop = loopOf(node)
-  if (loop === 'map/2') return undefined
-  const [joiner, comparison] = loop === 'all/2' ? ['||', '!='] : ['&&', '==']
+  if (loopOf(node) === 'map/2') return undefined
+  const [joiner, comparison] = operatorsOf(node)
   const toolIn = (innerNode: Node): string | undefined => {
     if (innerNode.kind !== 'binary') return undefined
     const { operator, left, right } = innerNode
@@ -94,6 +93,55 @@ export function onlyToolOf(node: NodeOf<'method'>): string | undefined {
     return dottedName(right) === name ? literalText(left) : undefined
   }
   return toolIn(condition)
+}
+
+/** What joins the parts of a loop's condition, and what in a part rules a call out. */
+function operatorsOf({ name }: NodeOf<'method'>): readonly [joiner: string, comparison: string] {
+  return name === 'all' ? ['||', '!='] : ['&&', '==']
+}
+
+/**
+ * The path and the value in `c.input.id == tool.input.id && …` of a loop over `run.calls`. The value is a variable, or a field of
+ * one. Nothing that stands before spends a step, so the turns of calls that have another value cost nothing else.
+ */
+export function soughtInputOf(node: NodeOf<'method'>): { path: readonly string[]; value: Node } | undefined {
+  const [variable, condition] = node.values as [Node, Node]
+  const [joiner, comparison] = operatorsOf(node)
+  const [call] = pathOf(variable)
+  const partsOf = (loopPart: Node): Node[] =>
+    loopPart.kind === 'binary' && loopPart.operator === joiner
+      ? [loopPart.left, loopPart.right].flatMap(partsOf)
+      : [loopPart]
+  const isFree = (loopPart: Node): boolean => {
+    const isAround = loopPart.kind === 'unary' || (loopPart.kind === 'call' && loopPart.name === 'has')
+    const [read] = pathOf(isAround ? (childrenOf(loopPart)[0] as Node) : loopPart)
+    return read === call || isShort(onlyToolOf({ ...node, values: [variable, loopPart] }))
+  }
+  for (const loopPart of dottedName(node.receiver) === 'run.calls' && node.name !== 'map' ? partsOf(condition) : []) {
+    if (loopPart.kind === 'binary' && loopPart.operator === comparison) {
+      for (const [side, value] of [
+        [loopPart.left, loopPart.right],
+        [loopPart.right, loopPart.left],
+      ] as const) {
+        const [[of, ...path], [root]] = [pathOf(side), pathOf(value)]
+        if (of === call && path[0] === 'input' && root && root !== call) return { path, value }
+      }
+    }
+    if (!isFree(loopPart)) break
+  }
+  return undefined
+}
+
+/** Whether it is a text that is compared without a step. */
+export function isShort(value: unknown): value is string {
+  return typeof value === 'string' && value.length < 32
+}
+
+/** The names in `a.b.c`. Empty for anything else. */
+function pathOf(node: Node): readonly string[] {
+  if (node.kind === 'name') return [node.name]
+  const path = node.kind === 'field' ? pathOf(node.object) : []
+  return path.length > 0 && node.kind === 'field' ? [...path, node.key] : []
 }
 
 /** Whether a loop over the calls of the run reads nothing else, and no input: old calls lose theirs. */

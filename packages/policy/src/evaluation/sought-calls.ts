@@ -1,0 +1,50 @@
+/**
+ * The calls of a run by a value of their inputs, for loops that ask for one: `c.input.id == tool.input.id`. Others are false, and
+ * need no turn.
+ */
+import { isShort } from '../language/syntax.ts'
+import { isMap, type Scope, type Step, type Value } from './value.ts'
+
+export interface Sought {
+  /** Of a call. */
+  readonly path: readonly string[]
+  /** Reads no call, and spends no step. */
+  readonly value: Step
+}
+
+interface Index {
+  readonly first: Value | undefined
+  /** The first one with an input: the history forgets the oldest input first. */
+  oldest?: ReadonlyMap<string, Value>
+  seen: number
+  /** Places in the list. `undefined`: of calls that have a turn for each value. */
+  readonly places: Map<Value | undefined, number[]>
+}
+
+/** The places of the calls that need a turn, in order. Undefined: all do. */
+export function placesOf(sought: Sought): (calls: readonly Value[], scope: Scope) => number[] | undefined {
+  /** By the list of calls, which a history extends. Each takes up to 110 kB. */
+  const indexes = new WeakMap<readonly Value[], Index>()
+  return (calls, scope) => {
+    const value = keyOf(sought.value(scope))
+    if (value === undefined) return undefined
+    let index = indexes.get(calls)
+    if (index?.first !== calls[0] || index?.oldest?.has('input') === false) index = undefined
+    if (!index) indexes.set(calls, (index = { first: calls[0], seen: 0, places: new Map() }))
+    const { places } = index
+    for (; index.seen < calls.length; index.seen++) {
+      const call = calls[index.seen] as ReadonlyMap<string, Value>
+      if (call.has('input')) index.oldest ??= call
+      const found = keyOf(sought.path.reduce<unknown>((at, key) => (at instanceof Map ? at.get(key) : undefined), call))
+      const known = places.get(found)
+      if (known) known.push(index.seen)
+      else places.set(found, [index.seen])
+    }
+    return [...(places.get(value) ?? []), ...(places.get(undefined) ?? [])].sort((a, b) => a - b)
+  }
+}
+
+/** Undefined: its comparison costs steps, or it may equal a value of another type. */
+function keyOf(value: unknown): Value | undefined {
+  return typeof value === 'number' || isShort(value) ? value : undefined
+}

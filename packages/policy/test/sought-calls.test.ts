@@ -1,0 +1,102 @@
+/** Loops over the calls that have a value find what a walk over all calls finds, for the same steps. */
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { compileCondition } from '../src/compile.ts'
+import { Failure, OutOfSteps, Scope } from '../src/evaluation/value.ts'
+import { RunHistory, type HistoryCall } from '../src/history/run-history.ts'
+import { factReader } from '../src/input/facts.ts'
+import { soughtInputOf, sizeOf, type NodeOf } from '../src/language/syntax.ts'
+
+const LONG = 'order 12345678901234567890123456789'
+const VALUES = ['a', 'b', LONG, LONG.slice(0, 31), 7, 0, -0, true, null, ['a'], { a: 1 }, undefined]
+const TOOLS = ['pay', 'verify', 'a tool with a name of more than 31 characters']
+const TOLD_APART = 'a.b'
+
+const SOUGHT = [
+  'run.calls.exists(c, c.tool == "pay" && c.ok && c.input.id == tool.input.id)',
+  'run.calls.exists(c, c.input.id == tool.input.id)',
+  'run.calls.exists(c, tool.input.id == c.input.id && c.tool.matches("^[pv]a*"))',
+  'run.calls.exists(c, has(c.input) && (has(c.input.id) && c.input.id == tool.input.id) && !c.ok)',
+  'run.calls.all(c, c.tool != "verify" || c.input.id != tool.input.id || c.ok)',
+  'run.calls.all(c, c.input.id != tool.input.id || c.input.of.id == tool.input.of.id)',
+  'run.calls.exists_one(c, "pay" == c.tool && c.input.of.id == tool.input.of.id)',
+  'run.calls.filter(c, has(c.input) && has(c.input.id) && !c.ok && c.input.id == tool.input.of.id).size() > 5',
+  'run.calls.filter(c, has(c.input) && has(c.input.`a.b`) && c.input.`a.b` == tool.input.id).size() > 20',
+  'run.calls.filter(c, has(c.input) && has(c.input.a.b) && c.input.a.b == tool.input.id).size() > 20',
+  'run.calls.exists(c, has(c.input) && has(c.input.id) && c.ok.none && c.input.id == tool.input.id)',
+]
+const NOT_SOUGHT = [
+  'run.calls.exists(c, c.labels.exists(l, l == "x") && c.input.id == tool.input.id)',
+  'run.calls.exists(c, c.tool == "a tool with a name of more than 31 characters" && c.input.id == tool.input.id)',
+  'run.calls.exists(c, c.input.id == c.input.of.id)',
+  'run.calls.exists(c, c.input.id != tool.input.id)',
+  'run.calls.map(c, c.input.id == tool.input.id) == [true]',
+  'tool.input.calls.exists(c, c.input.id == tool.input.id)',
+  'run.calls.exists(c, c.decision == tool.input.id && c.input.id == tool.input.id)',
+]
+
+function conditionOf(source: string) {
+  const compiled = compileCondition(source)
+  assert.ok(compiled.ok, source)
+  return compiled.condition
+}
+
+function loopIn(source: string): NodeOf<'method'> {
+  const nodes = [conditionOf(source).root]
+  for (const node of nodes) {
+    if (node.kind === 'method' && node.values.length > 1) return node
+    if (node.kind === 'binary') nodes.push(node.left, node.right)
+    if (node.kind === 'method') nodes.push(node.receiver)
+  }
+  return assert.fail(source)
+}
+
+test('a loop seeks calls if nothing before the comparison costs a step', () => {
+  for (const source of SOUGHT) assert.ok(soughtInputOf(loopIn(source)), source)
+  for (const source of NOT_SOUGHT) assert.equal(soughtInputOf(loopIn(source)), undefined, source)
+})
+
+test('a loop that seeks calls finds what one over all calls finds, for the same steps', () => {
+  // A loop inside another one walks.
+  const pairs = SOUGHT.map((source) => {
+    const [sought, walking] = [conditionOf(source), conditionOf(`[0].exists(z, ${source})`)]
+    return { source, sought, walking, more: sizeOf(sought.root) }
+  })
+  const seen = new Map<string, Set<unknown>>()
+  const grown = new RunHistory()
+  for (let number = 0; number < 1_150; number++) {
+    const valueAt = (place: number) => VALUES[(number * place) % VALUES.length]
+    const fields = { id: valueAt(5), of: { id: valueAt(7) }, a: { b: valueAt(1) }, [TOLD_APART]: valueAt(11) }
+    const ended: HistoryCall = {
+      tool: TOOLS[number % 7 === 0 ? 2 : number % 2] as string,
+      // Inputs are forgotten long before calls are.
+      input: number % 13 === 0 ? null : { ...fields, text: 'x'.repeat(number % 50 === 49 ? 20_000 : 10) },
+      ok: number % 3 > 0,
+      decision: 'ALLOW',
+      does: [],
+      labels: ['x'],
+    }
+    grown.ended(ended)
+    if (number % 23 > 1) continue
+    for (const value of VALUES) {
+      const facts = { tool: { name: 'pay', input: { id: value, of: { id: value } } }, run: { history: grown }, now: 0 }
+      for (const { source, sought, walking, more } of pairs) {
+        const [found, walked] = [sought, walking].map((condition) => {
+          const scope = new Scope(factReader(facts))
+          try {
+            const result = condition.run(scope)
+            return { result: result instanceof Failure ? result.message : result, left: scope.left }
+          } catch (error) {
+            assert.ok(error instanceof OutOfSteps)
+            return { result: 'out of steps', left: 0 }
+          }
+        })
+        const of = `${number} ${JSON.stringify(value)}: ${source}`
+        assert.equal(found?.result, walked?.result, of)
+        if (found?.result !== 'out of steps') assert.equal(found?.left, (walked?.left ?? 0) + more, of)
+        seen.set(source, (seen.get(source) ?? new Set()).add(found?.result))
+      }
+    }
+  }
+  for (const source of SOUGHT) assert.ok((seen.get(source)?.size ?? 0) > 1, `${source} has several results`)
+})
