@@ -95,19 +95,30 @@ export function toGrant(row: GrantRow, now: number): ApprovalGrant {
   return {
     ...pick(row, 'id', 'approvalId', 'scope', 'toolName', 'runId', 'agentId', 'inputHash', 'condition', 'reason'),
     ...pick(row, 'uses', 'mostUses', 'endedBy'),
-    ...isoOf({ ...row, endedAt: row.endedAt ?? row.runEndedAt }, 'createdAt', 'expiresAt', 'lastUsedAt', 'endedAt'),
+    ...isoOf(
+      { ...row, endedAt: firstOf(row.endedAt, row.runEndedAt) },
+      'createdAt',
+      'expiresAt',
+      'lastUsedAt',
+      'endedAt',
+    ),
     policies,
     grantedBy: { kind, id, name },
     state: stateOf(row, now),
   }
 }
 
+const firstOf = (one: number | null, other: number | null): number | null =>
+  one !== null && other !== null ? Math.min(one, other) : (one ?? other)
+
+/** A publication ends all grants of its policies, also one that approved nothing any more: then the reason of before counts. */
 function stateOf(
   { endedAt, runEndedAt, endedBy, uses, mostUses, expiresAt }: GrantRow,
   now: number,
 ): ApprovalGrant['state'] {
-  if (endedAt !== null) return endedBy === null ? 'policy_changed' : 'revoked'
+  if (endedBy !== null) return 'revoked'
   if (uses >= mostUses) return 'used_up'
+  if (endedAt !== null) return runEndedAt !== null && runEndedAt <= endedAt ? 'run_ended' : 'policy_changed'
   if (expiresAt <= Math.min(now, runEndedAt ?? now)) return 'expired'
   return runEndedAt === null ? 'in_use' : 'run_ended'
 }

@@ -235,7 +235,7 @@ onBoth('another version, a removal and a rollback of the policy: it ends, and st
   assert.equal((await grantOf(house, first.id)).state, 'policy_changed')
 })
 
-onBoth('the end of the run ends it', async (house) => {
+onBoth('the end of the run ends it, and a later change of the policy is not the reason', async (house) => {
   const { policyId, toolName } = await newPolicy(house)
   const fields = { policyId, toolName, runId: runOf(), inputHash: hashOf(toolName, {}) }
   const outcome = async (runId: string) => {
@@ -251,6 +251,14 @@ onBoth('the end of the run ends it', async (house) => {
   assert.equal((await ask(house, fields)).status, 'PENDING')
   const { state, endedAt, uses } = await grantOf(house, first.id)
   assert.deepEqual([state, endedAt !== null, uses], ['run_ended', true, 1])
+  const usedUp = await ask(house, { ...fields, runId: runOf() })
+  await approve(house, usedUp.id, { scope: 'tool', uses: 1 })
+  const of = { ...fields, runId: (await grantOf(house, usedUp.id)).runId }
+  assert.equal((await ask(house, of)).status, 'APPROVED')
+  await deploy(house, policyId, null)
+  // The change of the policy came later, and is not why they approve nothing.
+  assert.deepEqual([(await grantOf(house, first.id)).state, (await grantOf(house, first.id)).endedAt], [state, endedAt])
+  assert.equal((await grantOf(house, usedUp.id)).state, 'used_up')
 })
 
 onBoth('another policy that asks for the same call is not answered by it', async (house) => {
