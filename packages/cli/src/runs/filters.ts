@@ -56,6 +56,10 @@ export function runFiltersIn(text: string, now: number): { query: Omit<RunFilter
   const args = words.flatMap((word) => {
     const plainWord = word.replaceAll(/"([^"]*)"|'([^']*)'/g, '$1$2')
     const [, givenName = '', value] = /^([^=]+)(?:=(.*))?$/s.exec(plainWord) ?? []
+    if (givenName === 'limit')
+      throw wrongUsage(
+        `The filter ${JSON.stringify(text)} has a limit, which is a flag of its own: --limit ${value ?? 100}.`,
+      )
     const name = OTHER_WORDS.get(givenName) ?? givenName
     const row = Object.hasOwn(RUN_FILTERS, name) ? RUN_FILTERS[name as RunFilterName] : undefined
     const [flag = `--${name}`] = row && 'flag' in row ? row.flag[0].split(' ') : []

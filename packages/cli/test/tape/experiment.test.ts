@@ -231,6 +231,10 @@ test('a command that records nothing ends the experiment, and its filters are th
     (await server.refused(...words('colour=red', 'wrong'))).stderr,
     /The filter "colour=red" cannot be read: unknown option '--colour/,
   )
+  assert.match(
+    (await server.refused(...words('status=FAILED limit=5', 'wrong'))).stderr,
+    /has a limit, which is a flag of its own: --limit 5/,
+  )
   assert.match((await server.refused(...words('status=BROKEN', 'wrong'))).stderr, /must be one of RUNNING, COMPLETED/)
   assert.match((await server.refused(...words('agent="Nobody here" errors', 'none'))).stderr, /No run matches/)
   // Nothing was replayed: no success, and nothing that the same command would go on with.
