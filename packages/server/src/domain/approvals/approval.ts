@@ -107,15 +107,17 @@ export function toApproval(row: ApprovalRow, stop: StopRow | null = null): Appro
 
 const STOPPED_AT_ONCE = 200
 
-/** Rejects all pending requests of a stopped scope. Returns how many. */
+/** Rejects all pending requests of a stopped scope. Returns how many. `onRejected`: some are, and their clients wait. */
 export async function rejectStopped(
   storage: Pick<Storage, 'rejectStopped'>,
   environmentId: string,
   now: number,
+  onRejected: () => void = () => undefined,
 ): Promise<number> {
   let rejectedRequests = 0
   for (let after: string | undefined = NIL_UUID; after !== undefined;) {
     const { rejected, last } = await storage.rejectStopped(environmentId, { now, limit: STOPPED_AT_ONCE, after })
+    if (rejected > 0) onRejected()
     rejectedRequests += rejected
     after = last ?? undefined
   }

@@ -67,8 +67,7 @@ export function stopsRoutes({ serve, storage, configurations, now }: OperatorDep
         return refusal
       }
       configurations.published(environmentId)
-      const rejected = await rejectStopped(storage, environmentId, now())
-      if (rejected > 0) feed.look()
+      const rejected = await rejectStopped(storage, environmentId, now(), () => feed.look())
       return { ...toStop(made.stop), isNew: made.outcome === 'stopped', isKnown: made.isKnown, rejected }
     },
   )

@@ -9,7 +9,7 @@ import type { StopRow } from '../../policies/policies.ts'
 import { NIL_UUID, uuidv7 } from '../../engine/uuid.ts'
 import { write, type Sql } from '../engine/sql.ts'
 import { findEnvironment } from '../tenants/workspaces.ts'
-import { findStopOver, stopsInEffect } from '../policies/stops.ts'
+import { findStopsOver } from '../policies/stops.ts'
 import { decideApprovals } from './approvals.ts'
 
 export const stoppedApprovalsActs = write({ rejectStopped })
@@ -34,15 +34,15 @@ async function rejectStopped(
   }: { now: number; limit: number; after?: string | undefined; id?: string | undefined },
 ): Promise<{ rejected: number; last: string | null }> {
   const env = environmentId
-  if ((await stopsInEffect(sql, env)).length === 0) return { rejected: 0, last: null }
   const which = id === undefined ? 'id > :id' : 'id = :id'
   const text = `SELECT id, run_id AS "runId", session_id AS "sessionId", agent_id AS "agentId", tool_name AS "toolName"
     FROM approvals WHERE environment_id = :env AND status = 'PENDING' AND imported_at IS NULL AND ${which} ORDER BY id LIMIT :limit`
   const pending = await sql.all<Pending>(text, { env, id: id ?? after, limit })
   let rejected = 0
   const byStop = new Map<string, { stop: StopRow; requests: Pending[] }>()
-  for (const request of pending) {
-    const stop = await findStopOver(sql, env, request)
+  const stops = await findStopsOver(sql, env, pending)
+  for (const [at, request] of pending.entries()) {
+    const stop = stops[at] ?? null
     if (stop === null) continue
     const { requests } = byStop.get(stop.id) ?? { requests: [] }
     byStop.set(stop.id, { stop, requests: [...requests, request] })

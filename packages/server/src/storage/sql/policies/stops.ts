@@ -2,7 +2,7 @@
 import { mapPage, type Page } from '../../engine/page.ts'
 import { isStopped, type StopFilter, type StopPage, type StopRow, type StopSubject } from '../../policies/policies.ts'
 import { lookup, read, selectList, type Sql } from '../engine/sql.ts'
-import { withJson } from '../engine/rows.ts'
+import { inChunks, withJson } from '../engine/rows.ts'
 
 export const stopsActs = { ...lookup({ findStopOver }), ...read({ listStops }) }
 
@@ -48,17 +48,31 @@ interface Asking {
   agentId: string | null
 }
 
+interface OfRun {
+  runId: string
+  sessionId: string | null
+  externalId: string | null
+  name: string
+}
+
 /** Includes what the run says of its session and agent. */
-async function subjectOf(sql: Sql, environmentId: string, { runId, sessionId, agentId }: Asking): Promise<StopSubject> {
-  const text = `SELECT r.session_id AS "sessionId", a.external_id AS "externalId", a.name FROM runs r
+async function subjectOf(sql: Sql, environmentId: string, asking: Asking): Promise<StopSubject> {
+  const [subject] = await subjectsOf(sql, environmentId, [asking])
+  return subject ?? subjectIn(new Map(), asking)
+}
+
+async function subjectsOf(sql: Sql, environmentId: string, asking: readonly Asking[]): Promise<StopSubject[]> {
+  const text = `SELECT r.run_id AS "runId", r.session_id AS "sessionId", a.external_id AS "externalId", a.name FROM runs r
     JOIN agents a ON a.environment_id = r.environment_id AND a.id = r.agent_id
-    WHERE r.environment_id = :env AND r.run_id = :runId`
-  interface OfRun {
-    sessionId: string | null
-    externalId: string | null
-    name: string
-  }
-  const run = runId === null ? null : await sql.get<OfRun>(text, { env: environmentId, runId })
+    WHERE r.environment_id = :env AND r.run_id IN (:runIds)`
+  const runIds = asking.flatMap(({ runId }) => (runId === null ? [] : [runId]))
+  const rows = await inChunks(runIds, (chunk) => sql.all<OfRun>(text, { env: environmentId, runIds: chunk }))
+  const runs = new Map(rows.map((run) => [run.runId, run]))
+  return asking.map((one) => subjectIn(runs, one))
+}
+
+function subjectIn(runs: ReadonlyMap<string, OfRun>, { runId, sessionId, agentId }: Asking): StopSubject {
+  const run = runId === null ? undefined : runs.get(runId)
   return {
     runId,
     sessionIds: [sessionId, run?.sessionId ?? null],
@@ -68,8 +82,18 @@ async function subjectOf(sql: Sql, environmentId: string, { runId, sessionId, ag
 
 /** A stop in effect that covers a request; null: none does. */
 export async function findStopOver(sql: Sql, environmentId: string, asking: Asking): Promise<StopRow | null> {
+  const [stop] = await findStopsOver(sql, environmentId, [asking])
+  return stop ?? null
+}
+
+/** By request: a stop in effect that covers it. */
+export async function findStopsOver(
+  sql: Sql,
+  environmentId: string,
+  asking: readonly Asking[],
+): Promise<(StopRow | null)[]> {
   const inEffect = await stopsInEffect(sql, environmentId)
-  if (inEffect.length === 0) return null
-  const subject = await subjectOf(sql, environmentId, asking)
-  return inEffect.find((one) => isStopped(one, subject)) ?? null
+  if (inEffect.length === 0) return asking.map(() => null)
+  const subjects = await subjectsOf(sql, environmentId, asking)
+  return subjects.map((subject) => inEffect.find((one) => isStopped(one, subject)) ?? null)
 }

@@ -210,5 +210,29 @@ export function stopsSuite(open: OpenStorage) {
       assert.equal(await storage().findStopOver(env, row), null)
       assert.equal(await rejectStopped(storage(), env, NOON + 2), 0)
     })
+
+    test('clients of many waiting requests hear of it before the last ones are rejected', async () => {
+      const { development: env } = await newHome(storage())
+      const runs = Array.from({ length: 70 }, (_, n) => `many-${n}`)
+      await append(storage(), env, ...runs.map((runId) => event({ runId, agentId: 'support' })))
+      const asked = await Promise.all(
+        Array.from({ length: 210 }, (_, n) => ask(storage(), env, { runId: `many-${n % 80}` })),
+      )
+      await stop(env)
+      const seen: number[] = []
+      let looks = Promise.resolve()
+      const look = async () => {
+        const rows = await storage().findApprovals(
+          env,
+          asked.map(({ id }) => id),
+        )
+        seen.push(rows.filter(({ status }) => status === 'REJECTED').length)
+      }
+      const rejected = await rejectStopped(storage(), env, NOON + 2, () => (looks = looks.then(look)))
+      await looks
+      // Ten of the runs are not of the agent.
+      const left = asked.filter((_, n) => n % 80 >= 70).length
+      assert.deepEqual([rejected, seen.length, seen.at(-1)], [210 - left, 2, 210 - left])
+    })
   })
 }
