@@ -286,6 +286,27 @@ public class Ask {
   }
 }
 `
+/** Its standard library has no HTTP client: it speaks HTTP/1.0, whose answers end with the connection. */
+const RUST = `use std::io::{Read, Write};
+fn main() {
+  let var = |name: &str| std::env::var(name).unwrap();
+  let base = var("OPENAI_BASE_URL");
+  let (host, path) = base.trim_start_matches("http://").split_once('/').unwrap();
+  for file in std::env::args().skip(1) {
+    let body = std::fs::read(file).unwrap();
+    let mut socket = std::net::TcpStream::connect(host).unwrap();
+    write!(socket, "POST /{path}/chat/completions HTTP/1.0\\r\\nhost: {host}\\r\\ncontent-type: application/json\\r\\nauthorization: Bearer {}\\r\\ncontent-length: {}\\r\\n\\r\\n",
+      var("OPENAI_API_KEY"), body.len()).unwrap();
+    socket.write_all(&body).unwrap();
+    let mut reply = Vec::new();
+    socket.read_to_end(&mut reply).unwrap();
+    let head = reply.windows(4).position(|four| four == b"\\r\\n\\r\\n").unwrap();
+    let mut sum = std::process::Command::new("sha256sum").stdin(std::process::Stdio::piped()).stdout(std::process::Stdio::piped()).spawn().unwrap();
+    sum.stdin.take().unwrap().write_all(&reply[head + 4..]).unwrap();
+    println!("{}", &String::from_utf8(sum.wait_with_output().unwrap().stdout).unwrap()[..64]);
+  }
+}
+`
 const RUBY = `require 'net/http'; require 'digest'
 ARGV.each do |file|
   headers = { 'content-type' => 'application/json', 'authorization' => "Bearer #{ENV['OPENAI_API_KEY']}" }
@@ -309,6 +330,12 @@ done
 
 const has = (program: string, ...args: string[]) => spawnSync(program, args, { stdio: 'ignore' }).status === 0
 
+function built(program: string, compiler: string, ...args: string[]): string[] {
+  const { status, stderr } = spawnSync(compiler, args, { encoding: 'utf8' })
+  assert.equal(status, 0, stderr)
+  return [program]
+}
+
 const LANGUAGES: readonly {
   language: string
   file: string
@@ -322,11 +349,14 @@ const LANGUAGES: readonly {
     file: 'ask.go',
     source: GO,
     isHere: () => has('go', 'version'),
-    command: (file) => {
-      const built = spawnSync('go', ['build', '-o', `${file}.program`, file], { encoding: 'utf8' })
-      assert.equal(built.status, 0, built.stderr)
-      return [`${file}.program`]
-    },
+    command: (file) => built(`${file}.program`, 'go', 'build', '-o', `${file}.program`, file),
+  },
+  {
+    language: 'Rust',
+    file: 'ask.rs',
+    source: RUST,
+    isHere: () => has('rustc', '--version') && has('sha256sum', '--version'),
+    command: (file) => built(`${file}.program`, 'rustc', '-o', `${file}.program`, file),
   },
   {
     language: 'Java',
