@@ -35,10 +35,12 @@ export function placesOf(sought: Sought): (calls: readonly Value[], scope: Scope
     for (; index.seen < calls.length; index.seen++) {
       const call = calls[index.seen] as ReadonlyMap<string, Value>
       if (call.has('input')) index.oldest ??= call
-      const found = keyOf(sought.path.reduce<unknown>((at, key) => (at instanceof Map ? at.get(key) : undefined), call))
-      const known = places.get(found)
+      const callKey = keyOf(
+        sought.path.reduce<unknown>((at, key) => (at instanceof Map ? at.get(key) : undefined), call),
+      )
+      const known = places.get(callKey)
       if (known) known.push(index.seen)
-      else places.set(found, [index.seen])
+      else places.set(callKey, [index.seen])
     }
     return [...(places.get(value) ?? []), ...(places.get(undefined) ?? [])].sort((a, b) => a - b)
   }
