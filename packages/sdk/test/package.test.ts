@@ -171,7 +171,7 @@ const recorder = new Recorder({ apiKey: 'key', baseUrl: process.argv[2] })
 await recorder.run((run) => void run.step('small'))
 const small = await recorder.shutdown()
 
-const policy = { policyId: 'p', name: 'No refunds', version: '1', condition: 'tool.name.matches("^re(fund|turn)\$")', severity: 'HIGH', action: 'BLOCK' }
+const policy = { policyId: 'p', name: 'No refunds', version: '1', condition: 'tool.name.matches("^re(fund|turn)$")', severity: 'HIGH', action: 'BLOCK' }
 const fake = fakeTacho({ deployedPolicies: [policy] })
 const refund = fake.tacho.guard((amount: number) => amount, { name: 'refund' })
 const blocked: boolean = await refund(1).then(() => false, (error: unknown) => error instanceof ToolBlockedError)

@@ -3,7 +3,7 @@
  * need no turn.
  */
 import { isShort } from '../language/syntax.ts'
-import { isMap, type Scope, type Step, type Value } from './value.ts'
+import type { Scope, Step, Value } from './value.ts'
 
 export interface Sought {
   /** Of a call. */

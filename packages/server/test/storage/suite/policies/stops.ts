@@ -228,7 +228,9 @@ export function stopsSuite(open: OpenStorage) {
         )
         seen.push(rows.filter(({ status }) => status === 'REJECTED').length)
       }
-      const rejected = await rejectStopped(storage(), env, NOON + 2, () => (looks = looks.then(look)))
+      const rejected = await rejectStopped(storage(), env, NOON + 2, () => {
+        looks = looks.then(look)
+      })
       await looks
       // Ten of the runs are not of the agent.
       const left = asked.filter((_, n) => n % 80 >= 70).length
