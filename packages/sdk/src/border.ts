@@ -38,7 +38,7 @@ export function sharedIn<T>(core: Core, name: string, make: () => T): T {
 
 const warned = new Set<string>()
 
-/** Otherwise says once that nothing is recorded: the host goes on as without the SDK. */
+/** If the client is of another version, warns once that nothing is recorded. The host continues as without the SDK. */
 export function canRecord(tacho: unknown, what: string): boolean {
   if (coreIn(tacho)) return true
   const message = `tacho: ${what} are not recorded: the client is of another version of @tacho/sdk. Install one version.`

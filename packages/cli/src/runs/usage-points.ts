@@ -50,8 +50,8 @@ export function pointQuery(by: PointKey) {
 }
 
 /**
- * Months in their order, tools by calls, the rest by cost, then tokens. What is not a model call has no model. It reads no
- * more than `most` and one.
+ * Sums in this order: days and months by date, tools by calls, the others by cost, then tokens. Sums by model leave out points
+ * without one. Stops after `most` + 1 sums.
  */
 export async function sumPoints(
   points: AsyncIterable<UsagePoint>,

@@ -106,7 +106,7 @@ interface ValueProps {
 function Value({ field, grounds, runId }: ValueProps) {
   const { path, json, isCut, check, origins } = field
   const { is, text } = CHECKS[check]
-  // A value from nowhere has no green sign: people would take it for what the user asked.
+  // A value that no earlier step contains gets no green sign: people would think that the user asked for it.
   const isFromNowhere = origins !== null && origins.length === 0 && grounds.isWhole
   return (
     <tr className="border-b border-line align-baseline last:border-0 max-sm:grid max-sm:grid-cols-[minmax(0,7rem)_minmax(0,1fr)] max-sm:gap-x-3 max-sm:py-1.5">

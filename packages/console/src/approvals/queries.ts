@@ -112,7 +112,7 @@ export function useGrants(environmentId: string, { show }: ApprovalListAddress) 
   })
 }
 
-/** What the agent did then. It records that a moment after the decision: `isFollowed` looks until there is something. */
+/** What the agent did after the decision. With `isFollowed`, reads again until the agent has recorded a call. */
 export function useAftermath(environmentId: string, approvalId: string, isFollowed = false) {
   return useQuery({
     queryKey: [...approvalsKey(environmentId), 'aftermath', approvalId],

@@ -64,7 +64,7 @@ export function dateOf(time: number, zone: string): string {
   return new Date(time + offsetAt(time, zone)).toISOString().slice(0, 10)
 }
 
-/** The starts of the parts of a window: its own start, and each midnight inside it. At most `most` and one. */
+/** The starts of the parts of a window: its own start, and each midnight inside it. At most `most` + 1 of them. */
 export function daysOf({ from, to }: { from: number; to: number }, zone: string, most = Infinity): number[] {
   const starts: number[] = []
   for (let start = from; start < to && starts.length <= most; start = nextDay(startOfDay(start, zone), zone)) {

@@ -109,7 +109,7 @@ export const searchRoutes = {
     summary: 'Search the payloads and labels of events, newest first',
     query: SearchQuery,
     reply: SearchHitPage,
-    // It would occupy one of the few places for pages while it waits for its turn.
+    // Searches have a queue of their own. In it, a search must not occupy one of the few slots for building pages.
     replyBytes: 0,
     errors: ['not_found', 'conflict', 'invalid_cursor'],
   },

@@ -18,7 +18,7 @@ export function isOurModule(text: string): boolean {
   return text.startsWith(TITLE)
 }
 
-/** Whether it is the module that this command writes, with these hooks: a repository's own can begin with the same line. */
+/** Whether the file is exactly what this command writes for its hooks. A module of the repository can copy the first line. */
 export function isWholeModule(
   agent: AgentName,
   text: string,

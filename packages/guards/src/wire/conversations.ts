@@ -1,14 +1,14 @@
 /**
- * Which requests of a program belong together. A request belongs to the conversation whose open tool calls it answers, whose
- * last answer it names, or whose messages it repeats and goes on.
+ * Groups the requests of a program into conversations. A request continues a conversation if it has results of its open tool
+ * calls, names one of its answers, or begins with its messages.
  *
- *   quiet --a request goes on with it--> asking --the answer asks for tools--> working --a request has results--> asking
- *     ^------------------------------------/ the answer is final, or failed
+ *   quiet --a request continues it--> asking --the answer asks for tools--> working --a request has results--> asking
+ *     ^---------------------------------/ the answer is final, or failed
  *
- * Any other request begins a conversation: in the run of the program, or in a run of its own where
- *   - a call that another conversation works on has its prompt: that one is its parent; its run ends with that call;
- *   - another conversation asks at this moment;
- *   - another conversation works, and this one has other tools.
+ * Any other request begins a conversation, in the run of the program. It gets a run of its own if
+ *   - its prompt is in the input of an open tool call: the conversation of the call is its parent, and its run ends with the call;
+ *   - another conversation is asking;
+ *   - another conversation is working, and this one has tools, but not the same tools and system prompt.
  */
 import { hash } from 'node:crypto'
 import type { Run } from '@tacho/sdk'

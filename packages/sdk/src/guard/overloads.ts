@@ -30,8 +30,8 @@ type AnyOf<Args> = [
 ]
 
 /**
- * Never if all signatures are the same. Where each returns a promise already, the guarded tool has the type of the tool, with its
- * type parameters.
+ * The type `never` if the tool has one signature. If all its signatures return promises, the guarded tool has the tool's own
+ * type, with its type parameters.
  */
 export type OverloadsOf<T extends Tool> = T extends {
   (this: infer S1, ...args: infer A1): infer R1

@@ -23,7 +23,7 @@ export function nonzeroUsage(rawUsage: unknown): Usage | undefined {
   return usage && Object.values(usage).some((count) => (count ?? 0) > 0) ? usage : undefined
 }
 
-/** What a gateway says it charges: in the usage, or in what it adds to an answer by its name. A number, or as AI Gateway, a text. */
+/** The cost that a gateway reports, in the usage or in metadata under its own name. AI Gateway sends a text, others a number. */
 export function gatewayCost(usage: unknown, metadata?: unknown): number | undefined {
   const added: unknown[] = Object.values(Object(metadata) as object)
   for (const place of [usage, ...added, ...added.map((one) => fields(one)['usage'])]) {

@@ -1,4 +1,4 @@
-/** What the OpenAI API takes and answers: of its client, and of the wire. */
+/** Reads requests and answers of the OpenAI API, both for its client and for the proxy of `tacho record`. */
 import { candidatesIn } from './asked-calls.ts'
 import { callUsage, gatewayCost } from './call-usage.ts'
 import type { Method } from './client.ts'

@@ -74,7 +74,7 @@ function valueOf(code: number): number | undefined {
   return letter >= 97 && letter <= 122 ? letter - 87 : undefined
 }
 
-/** Luhn, by sums from the beginning of the run: one for each half of the digits that may be doubled. */
+/** Luhn by prefix sums over the run of digits: one with the digits at even places doubled, one with those at odd places. */
 function cardNumbers(digits: Uint8Array): (from: number, to: number) => boolean {
   const sums = [new Uint32Array(digits.length + 1), new Uint32Array(digits.length + 1)] as const
   /** Where the equal digits before an end begin. */

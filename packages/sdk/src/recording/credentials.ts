@@ -50,7 +50,7 @@ export const CREDENTIAL_FORMS = [
 
 /** What may stand between a name and its sign, in JSON text that may be encoded several times. */
 const BETWEEN = String.raw`(?:[\s"'\x60\\]|(?<=\\)[nrtvf])`
-/** After a name: the sign that assigns, or the end of a JSON text that is a name. */
+/** Follows a name: the sign that assigns its value, or the end of a JSON string that is the name. */
 const SIGN = String.raw`${BETWEEN}{0,80}(?:[:=>]|(?<=")[,}\]])|${BETWEEN}{80}`
 /**
  * These match everything in JSON text that is recognised here, and more, but few texts that only speak of passwords. Every

@@ -1,4 +1,4 @@
-/** Reduced to metadata if configured. writing.ts makes the JSON text. */
+/** Captures payloads, reduced to metadata if configured. writing.ts makes the JSON text. */
 import { exceptionOf } from './exception.ts'
 import { errorText, isError, joined, nameOf, readSafely, snapshotOf, type JsonText } from './json.ts'
 import type { Captured, Payload } from './event.ts'
@@ -32,7 +32,6 @@ export function createPayloadCapture(
       ? joined(payload, { error: errorText(error), exception: payload['exception'] ?? exceptionOf(error) })
       : payload
     // Error messages quote their input; the error's class does not.
-    // An error's message could quote content.
     const named = isThrown ? nameOf(error) : '[left out]'
     const choose = (whole: unknown) => writing().metadata?.(whole, metadataKeys, named, type)
     const chosen = capture === 'full' ? facts : choose(facts)

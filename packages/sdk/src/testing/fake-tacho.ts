@@ -78,7 +78,7 @@ export function fakeTacho(options: FakeOptions = {}): FakeTacho {
   service.setPolicies(deployedPolicies)
   service.prompts = deployedPrompts
   const defaults = { clientId: 'fake', flushIntervalMs: 0 }
-  // On a busy machine, policies in memory may take longer than a call of the service.
+  // On a busy machine, loading policies from memory can take longer than the default of 2 s.
   const guard = { configurationWaitMs: 60_000, ...otherOptions.guard }
   const tacho = new Tacho({
     ...defaults,

@@ -38,7 +38,7 @@ const labelsOf = (text: string): string[] =>
     .filter((label) => label !== '')
     .filter((label, at, all) => all.indexOf(label) === at)
 
-/** What a person sees at once. The service refuses more, and says which rule. */
+/** The faults that show while a person types. The service finds more, and names the rule. */
 function faultOf(draft: LabelDraft): string | null {
   const [rule] = rulesOf([draft])
   if (!rule || rule.tool === '') return 'Name a tool.'

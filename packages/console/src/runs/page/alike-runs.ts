@@ -1,6 +1,6 @@
 /** Which good run a failed one can be compared with: it was asked the same kind of thing, and called the same tools. Pure. */
 
-/** From 0 to 1: the words of two questions that both have. Ids and amounts say which order it was, not what was asked. */
+/** From 0 to 1: the share of words that two questions have in common, without ids and amounts, which differ from order to order. */
 export function questionLikeness(a: string | null, b: string | null): number {
   const [words, others] = [wordsOf(a), wordsOf(b)]
   const all = words.union(others).size

@@ -24,7 +24,7 @@ export function Button({
   return (
     <button
       type={type}
-      // Enter that is held would act again and again, also on what the first act brought here.
+      // A held Enter key would repeat the action, and press a button that appears in its place.
       onKeyDown={(event) => event.repeat && event.key === 'Enter' && event.preventDefault()}
       disabled={disabled || busy}
       aria-busy={busy}

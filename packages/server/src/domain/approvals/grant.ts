@@ -173,8 +173,8 @@ export async function applyHeld(
 }
 
 /**
- * The policies that the recorded decision names; before it is recorded, all in force that may ask for a call of this
- * tool. Null: not known.
+ * The policies that the recorded decision names. Before it is recorded, all deployed policies that may require approval for
+ * this tool. Null: not known.
  */
 async function askingPolicies(
   storage: Acts,

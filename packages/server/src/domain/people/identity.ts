@@ -16,7 +16,7 @@ export function isEmail(text: string): boolean {
   )
 }
 
-/** A letter that is not ASCII stays so: the Kelvin sign is no k, and `\u212aate@` not the address of kate@. */
+/** Turns no other letter into an ASCII one: `\u212aate@`, with the Kelvin sign, must not become kate@. */
 export function lowerCase(text: string): string {
   return text.replace(/[^\p{Ll}]/gu, (letter) => {
     const lower = letter.toLowerCase()

@@ -51,7 +51,7 @@ export function eventsRoutes(app: FastifyInstance, deps: Deps): void {
   }
 }
 
-/** All of its buffer, which can move to another thread: beside a small body lie other bytes of its connection. */
+/** The body alone in its buffer, so that the buffer can move to another thread. Buffers of small bodies have other bytes too. */
 const ownBytes = (body: Buffer): Buffer =>
   body.length === body.buffer.byteLength ? body : Buffer.from(new Uint8Array(body).buffer)
 

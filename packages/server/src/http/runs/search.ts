@@ -70,7 +70,7 @@ function toSettings(row: SearchSettingsRow | null): SearchSettings {
     return { state: 'OFF', changedAt: null, indexedEvents: 0, ...nothing }
   }
   const { state, changedAt, olderBefore, indexedEvents, waitingRuns, waitingSince, error } = row
-  // Older runs wait since the switch, until their last portion is indexed.
+  // Older runs count as waiting since the search was switched on, until their last portion is indexed.
   const isIndexing = olderBefore !== null || (waitingSince !== null && waitingSince <= changedAt)
   return {
     state: state === 'REMOVING' ? state : error !== null ? 'FAILED' : isIndexing ? 'INDEXING' : 'ON',

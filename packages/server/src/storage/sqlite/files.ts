@@ -61,7 +61,7 @@ export type Disk = Awaited<ReturnType<typeof watchDisk>>
 
 const EVERY_MS = 1_000
 
-/** Also whether the store at its path is still the one that is open. `onGone` is called once. */
+/** Watches the free space, and whether the open store is still the file at its path. If it is not, `onGone` is called once. */
 export async function watchDisk(directory: string, file: string, minFreeBytes: number, onGone: (why: string) => void) {
   let free: number | null = null
   let reportedFull = false

@@ -47,7 +47,7 @@ async function drain(): Promise<void> {
   draining = false
 }
 
-/** No caller waits for it, and it is repeated: the next commit reports a failure. */
+/** No caller waits for the checkpoint. If it fails, the next commit reports the failure, and it is tried again. */
 function tidy(): void {
   try {
     if (db.open) checkpoint.whenGrown()

@@ -25,7 +25,7 @@ _WORDS = "pass pwd secret key auth credential cookie jwt otp cvv cvc token beare
 _KEYS = ("api", "access", "account", "private", "signing", "cryption")
 # What may stand between a name and its sign, in JSON text that may be encoded several times.
 _BETWEEN = r"(?:[\s\ufeff\"'`\\]|(?<=\\)[nrtvf])"
-# After a name: the sign that assigns, or the end of a JSON text that is a name.
+# Follows a name: the sign that assigns its value, or the end of a JSON string that is the name.
 _SIGN = rf"(?:{_BETWEEN}{{0,80}}[:=>]|{_BETWEEN}{{0,40}}[\"']{_BETWEEN}{{0,40}}[,}}\]]|{_BETWEEN}{{40}})"
 # After a word that may stand anywhere in a name.
 _ANYWHERE = rf"(?:[\w.-]{{64}}|[\w.-]{{0,63}}{_SIGN}|[^\"]{{0,{NAME_CHARS}}}\"{_BETWEEN}{{0,80}}[:,}}\]])"

@@ -26,7 +26,7 @@ class _Recording(Protocol):
 
 
 class Described:
-    """A run with members by which it is found and its usage is summed up."""
+    """The methods of a run that record its tags, metadata and end user. Lists filter by them, and usage is summed up by them."""
 
     def tag(self: _Recording, *tags: str) -> str | None:
         """Adds tags to the run."""

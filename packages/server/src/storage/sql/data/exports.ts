@@ -206,7 +206,7 @@ async function insertNew(
       if (run && !takeRoom(run.room, String(row['name']))) continue
       const stored = { ...added, ...membersOf(parts.columns, row), ...computed(table, row) }
       await insertRows(sql, parts.name, [stored], 'ON CONFLICT DO NOTHING')
-      // Keys of two families asked with the same id: the second request keeps its own key.
+      // API keys of two families asked with the same request id. The key of the second request includes its family.
       if (table === 'approval' && (await findRow(sql, target, row)) === null) {
         const approvalRow = { ...stored, requestKey: requestKey(requestOf(row)) }
         await insertRows(sql, parts.name, [approvalRow], 'ON CONFLICT DO NOTHING')

@@ -1,4 +1,4 @@
-/** Names damaged payloads and rows of the configuration. Their text goes no further. */
+/** Reports damaged payloads and rows of the configuration by name, without their content. */
 import type { StoreCheck } from '../../engine/store.ts'
 import { PAYLOAD, withPayloads } from '../record/payloads.ts'
 import { type DamagedPayload, type DamagedRow, type Sql, selectList, type SqlValue, eventEnvironment } from './sql.ts'

@@ -51,7 +51,7 @@ const COLUMNS = selectList('identified_by client_id key_id revision seen_at')
 const STANDING = `CASE WHEN seen_at < :silent THEN 'SILENT' WHEN revision = :revision THEN 'CURRENT'
   WHEN seen_at > :behind THEN 'BEHIND' ELSE 'UPDATING' END`
 
-/** Those that have not ended. `counts`: over all pages; a standing without clients is missing. */
+/** Lists the clients that have not ended. `counts` covers all pages, and leaves out a standing without clients. */
 async function listConfigurationClients(
   sql: Sql,
   environmentId: string,

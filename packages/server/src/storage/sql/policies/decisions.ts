@@ -1,4 +1,4 @@
-/** What a recorded decision is derived from again: its events, and the versions of policies that it names. */
+/** Reads what is needed to derive a recorded decision again: its events, and the policy versions that it names. */
 import type { DecidedRun, DecisionRow, PolicyVersionRow } from '../../policies/policies.ts'
 import type { TimeSpan } from '../../issues/issues.ts'
 import { read, type Sql } from '../engine/sql.ts'

@@ -102,7 +102,7 @@ function changesOf({ versions, hours, latencies, versionLatencies, uncosted, too
 
 type Counted = Omit<CountedUsage, 'times'>
 
-/** `agentId`: internal. `event` stands for `times` events, with the sums of their usage. `hour`: or a part of it. */
+/** `agentId`: the internal id. `event` stands for `times` events, with the sums of their usage. `hour` can be a part of an hour. */
 export function countForAgent(
   counts: Counts,
   agentId: string,
