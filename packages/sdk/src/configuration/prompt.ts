@@ -61,12 +61,15 @@ export function toPrompt<Variables extends Readonly<Record<string, PromptValue>>
   })
 }
 
-/** `String` would make `[object Object]` of an object, and JSON an empty object of a Map, a Set or an error. */
+/**
+ * `String` would make `[object Object]` of an object, and JSON an empty object of a Map, a Set or an error. What JSON writes as a text,
+ * such as a date or a URL, has no quotes, as in Python.
+ */
 function textOf(value: unknown): string {
   if (ArrayBuffer.isView(value)) return binaryText(value)
-  return typeof value === 'object'
-    ? readSafely(() => JSON.stringify(value, plain), '[unreadable]')
-    : String(value as string)
+  if (typeof value !== 'object') return String(value as string)
+  const json = String(readSafely(() => JSON.stringify(value, plain), '[unreadable]'))
+  return json.startsWith('"') ? (JSON.parse(json) as string) : json
 }
 
 const binaryText = ({ byteLength }: ArrayBufferView) => `[binary: ${byteLength} bytes]`
