@@ -63,24 +63,20 @@ export function toPrompt<Variables extends Readonly<Record<string, PromptValue>>
 
 /**
  * `String` would make `[object Object]` of an object, and JSON an empty object of a Map, a Set or an error. What JSON writes as a text,
- * such as a date or a URL, has no quotes, as in Python.
+ * such as a date or bytes, has no quotes, as in Python.
  */
 function textOf(value: unknown): string {
-  if (ArrayBuffer.isView(value)) return binaryText(value)
   if (typeof value !== 'object') return String(value as string)
   const json = String(readSafely(() => JSON.stringify(value, plain), '[unreadable]'))
-  return json.startsWith('"') ? (JSON.parse(json) as string) : json
+  return json[0] === '"' ? (JSON.parse(json) as string) : json
 }
-
-const binaryText = ({ byteLength }: ArrayBufferView) => `[binary: ${byteLength} bytes]`
 
 function plain(this: unknown, key: string, value: unknown): unknown {
   // A Buffer would list its bytes.
   const variableValue = (this as Record<string, unknown>)[key]
-  if (ArrayBuffer.isView(variableValue)) return binaryText(variableValue)
+  if (ArrayBuffer.isView(variableValue)) return `[binary: ${variableValue.byteLength} bytes]`
   if (typeof value === 'number' && !Number.isFinite(value)) return `[${value}]`
   if (typeof value === 'bigint') return String(value)
-  if (typeof value !== 'object' || value === null) return value
   if (value instanceof Map) return Object.fromEntries(value)
   if (value instanceof Set) return [...value]
   return isError(value) ? { name: value.name, message: value.message } : value
