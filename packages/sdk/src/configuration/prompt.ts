@@ -67,8 +67,10 @@ export function toPrompt<Variables extends Readonly<Record<string, PromptValue>>
  */
 function textOf(value: unknown): string {
   if (typeof value !== 'object') return String(value as string)
-  const json = String(readSafely(() => JSON.stringify(value, plain), '[unreadable]'))
-  return json[0] === '"' ? (JSON.parse(json) as string) : json
+  return readSafely(() => {
+    const json = JSON.stringify(value, plain)
+    return json.startsWith('"') ? (JSON.parse(json) as string) : json
+  }, '[unreadable]')
 }
 
 function plain(this: unknown, key: string, value: unknown): unknown {

@@ -99,7 +99,7 @@ test('values that JSON would lose are written as what they hold', (t) => {
     [10n, '10'],
     [new Date(0), '1970-01-01T00:00:00.000Z'],
     [[new Date(0)], '["1970-01-01T00:00:00.000Z"]'],
-    [{ toJSON: () => undefined }, 'undefined'],
+    [{ toJSON: () => undefined }, '[unreadable]'],
     [new Uint8Array(3), '[binary: 3 bytes]'],
     [{ file: Buffer.from('abc') }, '{"file":"[binary: 3 bytes]"}'],
     [true, 'true'],
