@@ -21,7 +21,7 @@ const OTLP_ROWS = Object.entries(OTLP_ROUTES).map(([name, route]): Row => ({ nam
 export const ALL_ROWS: readonly Row[] = [...ROWS, ...OTLP_ROWS, { name: 'mcp', prefix: '', route: MCP_ROUTE }]
 
 const JSON_TYPE = { 'content-type': 'application/json' }
-/** Below the most pieces of a body: body-pieces.ts. */
+/** Below the most pieces of a body: PIECES in connections.ts. */
 const CHUNKS = 4_000
 const PAGES = 20
 const QUICKLY = { params: { [constants.BROTLI_PARAM_QUALITY]: 4 } }

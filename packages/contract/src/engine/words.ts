@@ -105,9 +105,9 @@ export const WEBHOOK_EVENTS = [
 ] as const
 
 /** `standard`: signed JSON (Standard Webhooks). The others are messages for that service. */
+export const WEBHOOK_FORMATS = ['standard', 'slack', 'teams', 'pagerduty', 'mail'] as const
 /** Messages that people read, and that may show the beginning of an input. */
 export const INPUT_FORMATS: readonly string[] = ['slack', 'teams', 'mail']
-export const WEBHOOK_FORMATS = ['standard', 'slack', 'teams', 'pagerduty', 'mail'] as const
 
 /** What people can be notified about in their browsers. */
 export const NOTIFICATION_KINDS = ['approvals', 'alerts', 'issues'] as const

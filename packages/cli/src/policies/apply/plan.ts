@@ -88,9 +88,9 @@ export interface Deployment {
 export interface LabelChange {
   environment: string
   environmentId: string
-  /** Tools of rules that go, and of rules that come. */
   /** All of the environment from then on. */
   rules: ToolLabel[]
+  /** Tools of rules that go, and of rules that come. */
   removed: string[]
   added: string[]
 }

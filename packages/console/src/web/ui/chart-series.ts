@@ -2,7 +2,6 @@
 import type { RunStatus } from '@tacho/contract/runs/run.ts'
 import type { CostMark } from '@tacho/contract/runs/run-text.ts'
 
-/** What a plot shows. Pure. */
 /** No green, red or amber unless it is an outcome. */
 export const SERIES_COLOURS = ['accent', 'cyan', 'pink', 'olive', 'violet', 'edge'] as const
 export type SeriesColour = (typeof SERIES_COLOURS)[number] | 'green' | 'red' | 'soft'

@@ -227,7 +227,6 @@ export function readSessionFile(agent: AgentName, file: string, from: number): {
   return { calls, next: Math.min(next, ...[...open.values()].map(({ place }) => place)) }
 }
 
-/** The folder that the session started in, or null. */
 /** What the agent answered its model for calls that a person declined, by the id of the call. */
 export function declinedCalls(agent: AgentName, file: string): ReadonlyMap<string, string> {
   const declined = new Map<string, string>()

@@ -84,6 +84,7 @@ export function boundIdleConnections(server: Server, most: number = LIMITS.idleC
  * A client may send requests ahead (RFC 9112, 9.3.2). Each waits here until the answers before it have been sent: an
  * answer made earlier would be held for a client that may never read.
  */
+
 /** Requests of a connection that wait, and what the connection had sent when the first of them began to. */
 interface Waiting {
   count: number

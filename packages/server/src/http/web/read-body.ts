@@ -135,7 +135,7 @@ function collect(
   const settle = (bodyResult: Buffer | Refusal): void => {
     release(Math.min(held, body.capacity))
     source.off('data', take)
-    // After a refusal, Node discards the rest of a short body; unread-bodies.ts closes the connection of a long one.
+    // After a refusal, Node discards the rest of a short body; `closeIfUnread` closes the connection of a long one.
     request.off('data', count).resume()
     if (decoder) {
       request.unpipe(decoder)
