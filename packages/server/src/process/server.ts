@@ -74,7 +74,7 @@ export interface StartOptions {
 }
 
 /** Work is planned at most this far ahead, but for that of people and receivers. */
-const HOUR_MS = 3_600_000 + 60_000
+const FARTHEST_MS = 3_600_000 + 60_000
 const SOON_MS = 60_000
 
 export async function serveStore(config: Config, storage: Storage, options: StartOptions): Promise<RunningServer> {
@@ -201,7 +201,7 @@ export async function serveStore(config: Config, storage: Storage, options: Star
   // On PostgreSQL, the database's clock decides.
   const isEmbedded = storage.engine === 'sqlite'
   // The clock may have been wrong before this start.
-  if (isEmbedded) await storage.replanWork(storeNow(), HOUR_MS)
+  if (isEmbedded) await storage.replanWork(storeNow(), FARTHEST_MS)
   work.start()
   const jobs = [
     work,
