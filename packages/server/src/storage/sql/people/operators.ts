@@ -107,6 +107,7 @@ function findOperatorByEmail(sql: Sql, email: string): Promise<(OperatorRow & { 
   return sql.get(text, { email })
 }
 
+/** Ends no session: each request reads the role anew, from a cache that the control revision clears (credential-cache.ts). */
 async function changeOperatorRole(
   sql: Sql,
   workspaceId: string | null,
