@@ -134,7 +134,6 @@ interface SeenOptions {
   storage: Pick<Storage, 'noteApprovalsSeen'>
   now: () => number
   onError: (error: unknown) => void
-  flushMs?: number
 }
 
 interface Seen {
@@ -147,7 +146,7 @@ interface Seen {
   held: number
 }
 
-function createSeenApprovals({ storage, now, onError, flushMs = FLUSH_MS }: SeenOptions) {
+function createSeenApprovals({ storage, now, onError }: SeenOptions) {
   const known = new LRUCache<string, Seen>({ max: KEPT })
   const held = new Set<Seen>()
   const changed = new Set<Seen>()
@@ -159,7 +158,7 @@ function createSeenApprovals({ storage, now, onError, flushMs = FLUSH_MS }: Seen
     timer = setTimeout(() => {
       timer = undefined
       flushing = flush().catch(onError).finally(schedule)
-    }, flushMs)
+    }, FLUSH_MS)
     timer.unref()
   }
 

@@ -24,8 +24,9 @@ export function flushCredentialUses({ storage, sources, onError, intervalMs = 60
 
 type ClientsOptions = JobOptions<'writeConfigurationClients'> & {
   clients: Record<'take' | 'takeChanging', () => ReadonlyMap<string, ConfigurationClientSeen[]>>
-  changingMs?: number
 }
+
+const CHANGING_MS = 1_000
 
 export function flushConfigurationClients({
   storage,
@@ -33,10 +34,9 @@ export function flushConfigurationClients({
   now,
   onError,
   intervalMs = 60_000,
-  changingMs = 1_000,
 }: ClientsOptions): Job {
   let wholeAt = 0
-  return every({ intervalMs: Math.min(intervalMs, changingMs), run: flush, onError, runsAtEnd: true })
+  return every({ intervalMs: Math.min(intervalMs, CHANGING_MS), run: flush, onError, runsAtEnd: true })
 
   // A failed write loses this minute. The next polls of the same clients are recorded again.
   async function flush(signal?: AbortSignal): Promise<void> {

@@ -61,10 +61,10 @@ export function keepRejections(sql: Sql, environmentId: string, rejections: read
 }
 
 /** Reads an index row for each row that stays, so call it seldom. */
-export async function trimRejections(sql: Sql, environmentId: string, keptRejections = REJECTIONS_KEPT): Promise<void> {
+export async function trimRejections(sql: Sql, environmentId: string): Promise<void> {
   const text = `DELETE FROM rejections WHERE environment_id = :env AND rejected_at <= (
     SELECT rejected_at FROM rejections WHERE environment_id = :env ORDER BY rejected_at DESC LIMIT 1 OFFSET :kept)`
-  await sql.run(text, { env: environmentId, kept: keptRejections })
+  await sql.run(text, { env: environmentId, kept: REJECTIONS_KEPT })
 }
 
 async function findRejection(sql: Sql, environmentId: string, runId: string, eventId: string) {
