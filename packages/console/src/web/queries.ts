@@ -7,7 +7,8 @@ import {
   keepPreviousData,
   useInfiniteQuery,
 } from '@tanstack/react-query'
-import { includesRole, type Role } from '@tacho/contract/web/route.ts'
+import { includesRole } from '@tacho/contract/engine/words.ts'
+import type { Role } from '@tacho/contract/web/route.ts'
 import { allItems } from '@tacho/client/items.ts'
 import { api, endedCalls, isLost, isSignedOut, isTemporary } from './api.ts'
 

@@ -66,6 +66,10 @@ export function defaultOnError({ action, severity }: { action: string; severity:
  */
 export const ROLES = ['viewer', 'approver', 'admin', 'owner'] as const
 
+export function includesRole(role: (typeof ROLES)[number], needed: (typeof ROLES)[number]): boolean {
+  return ROLES.indexOf(role) >= ROLES.indexOf(needed)
+}
+
 /** The environment of `tacho demo`. Programs use it only if it is named, or if there is no other. */
 export const DEMO_ENVIRONMENT = 'tacho-demo'
 

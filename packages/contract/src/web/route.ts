@@ -1,6 +1,6 @@
 import type { TObject, TSchema } from 'typebox'
 import type { ErrorCode } from './errors.ts'
-import { ROLES } from '../engine/words.ts'
+import type { ROLES } from '../engine/words.ts'
 
 export const SCOPES = ['events:write', 'config:read', 'policies:read', 'usage:read'] as const
 export type Scope = (typeof SCOPES)[number]
@@ -119,9 +119,4 @@ export interface OperatorRoute extends Route {
   readonly access: Access
   /** Its audit entry: `<noun>.<verb>`, and the kind of the target. */
   readonly audit?: { readonly action: string; readonly target: string }
-}
-
-/** Whether a role includes another role. */
-export function includesRole(role: Role, needed: Role): boolean {
-  return ROLES.indexOf(role) >= ROLES.indexOf(needed)
 }

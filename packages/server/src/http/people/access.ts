@@ -1,4 +1,5 @@
-import { includesRole, type Access, type OperatorRoute, type Role } from '@tacho/contract/web/route.ts'
+import { includesRole } from '@tacho/contract/engine/words.ts'
+import type { Access, OperatorRoute, Role } from '@tacho/contract/web/route.ts'
 import type { FastifyRequest, onRequestAsyncHookHandler } from 'fastify'
 import { isUuid } from '../../storage/engine/uuid.ts'
 import type { Storage } from '../../storage/storage.ts'

@@ -4,7 +4,7 @@
  *   pending --accepted | revoked | replaced--> ended          (refused from expiresAt on)
  */
 import { randomBytes } from 'node:crypto'
-import { includesRole } from '@tacho/contract/web/route.ts'
+import { includesRole } from '@tacho/contract/engine/words.ts'
 import { LIMITS } from '@tacho/contract/engine/limits.ts'
 import type { Acceptance, Invitation, OpenedInvitation } from '@tacho/contract/people/operator.ts'
 import type { FastifyRequest } from 'fastify'

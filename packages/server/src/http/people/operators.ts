@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto'
 import type { Operator } from '@tacho/contract/people/operator.ts'
-import { includesRole } from '@tacho/contract/web/route.ts'
+import { includesRole } from '@tacho/contract/engine/words.ts'
 import type { OperatorToken } from '@tacho/contract/people/token.ts'
 import type { AuditEntry } from '@tacho/contract/people/audit.ts'
 import { AUDIT_FILTERS } from '@tacho/contract/people/audit-filters.ts'

@@ -1,4 +1,4 @@
-import { includesRole } from '@tacho/contract/web/route.ts'
+import { includesRole } from '@tacho/contract/engine/words.ts'
 import { LIMITS } from '@tacho/contract/engine/limits.ts'
 import { isoTime } from '../../storage/engine/times.ts'
 import { agreements, toGroupedSums, toScore, valueOf } from '../../domain/runs/score.ts'

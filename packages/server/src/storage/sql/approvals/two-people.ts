@@ -11,7 +11,7 @@
  * Whoever runs the agent is the maker of its API key, or of a key before or after it by rotation, and the end user of the run, or
  * of its session where the run names none.
  */
-import { ROLES, VERSION_PATTERN } from '@tacho/contract/engine/words.ts'
+import { includesRole, VERSION_PATTERN } from '@tacho/contract/engine/words.ts'
 import {
   firstApprovalOf,
   type ApprovalRow,
@@ -188,7 +188,7 @@ async function mayDecide(sql: Sql, environmentId: string, person: string): Promi
   const workspace = (await findEnvironment(sql, environmentId))?.workspaceId ?? null
   for (const scope of workspace === null ? [null] : [workspace, null]) {
     const member = await findOperator(sql, scope, person)
-    if (member?.role && member.deactivated === 0 && ROLES.indexOf(member.role) >= ROLES.indexOf('approver')) return true
+    if (member?.role && member.deactivated === 0 && includesRole(member.role, 'approver')) return true
   }
   return false
 }

@@ -5,8 +5,8 @@
  *   by hand --a group with a higher role--> by groups, the former one kept --no higher group--> by hand
  *   by groups --somebody changes it--> by hand, until the next sign-in compares again
  */
+import { includesRole } from '@tacho/contract/engine/words.ts'
 import type { Role } from '@tacho/contract/web/route.ts'
-import { ROLES } from '@tacho/contract/engine/words.ts'
 import type { AuditEntry, GrantedRole, GroupRoleChange } from '../../people/operators.ts'
 import { uuidv7 } from '../../engine/uuid.ts'
 import { read, write, type Sql } from '../engine/sql.ts'
@@ -123,8 +123,6 @@ async function missingWorkspaces(sql: Sql, granted: readonly GrantedRole[]): Pro
   const ids = await namedWorkspaces(sql, granted)
   return [...new Set(granted.flatMap(({ workspace }) => (workspace === null || ids.has(workspace) ? [] : workspace)))]
 }
-
-const includesRole = (role: Role, other: Role): boolean => ROLES.indexOf(role) >= ROLES.indexOf(other)
 
 function targetOf(present: ScopeRole | null, wanted: Role | null): Target {
   const byHand = present === null || present.fromGroups === 1 ? (present?.handRole ?? null) : present.role

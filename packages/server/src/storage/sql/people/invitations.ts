@@ -1,6 +1,6 @@
 import { read, write, selectList, type Sql } from '../engine/sql.ts'
+import { includesRole } from '@tacho/contract/engine/words.ts'
 import type { Role } from '@tacho/contract/web/route.ts'
-import { ROLES } from '@tacho/contract/engine/words.ts'
 import {
   type AuditEntry,
   ANY_EMAIL,
@@ -79,7 +79,7 @@ export async function rightToGive(
   const table = kind === 'token' ? 'operator_tokens' : 'operator_roles'
   const ofScope = held.filter((one) => one.scope === scope || one.scope === INSTALLATION)
   const valid = ofScope.filter((one) => takeSum(sql, table, one, one.scope))
-  const isEnough = valid.some((one) => ROLES.indexOf(one.role) >= ROLES.indexOf(role))
+  const isEnough = valid.some((one) => includesRole(one.role, role))
   return isEnough ? { createsAccount: valid.some((one) => one.scope === INSTALLATION) } : null
 }
 
