@@ -14,7 +14,8 @@ import { isStorableText } from '../../domain/web/text.ts'
 import type { RunRow } from '../../storage/runs/runs.ts'
 import type { Storage } from '../../storage/storage.ts'
 import type { ApprovalReader } from './approval-reader.ts'
-import { foundOr, refuse } from '../web/reply-error.ts'
+import { NO_APPROVAL } from './approvals.ts'
+import { foundOr } from '../web/reply-error.ts'
 import { namedApprovals } from './decide.ts'
 import { storedFilter } from '../web/field.ts'
 import { readPage, NOTHING } from '../web/paging.ts'
@@ -25,8 +26,6 @@ import type { EnvironmentRow } from '../../storage/tenants/tenants.ts'
 const GROUPED_REQUESTS = 10_000
 const HOUR_MS = 3_600_000
 const UNANSWERED_HOURS = 168
-
-export const NO_APPROVAL = refuse('not_found', 'The approval does not exist')
 
 export function operatorApprovalsRoutes({ serve, storage, now }: OperatorDeps, { current }: ApprovalReader): void {
   serve('listApprovals', async ({ query, environment, paging }) => {

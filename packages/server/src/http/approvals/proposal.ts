@@ -9,11 +9,11 @@ import { proposedCondition, type DecidedCall } from '../../domain/policies/propo
 import type { ApprovalPage, ApprovalRow } from '../../storage/approvals/approvals.ts'
 import { isoTime } from '../../storage/engine/times.ts'
 import { isStorableText } from '../../domain/web/text.ts'
+import { NO_POLICY } from '../policies/policies.ts'
 import type { OperatorDeps } from '../web/operator-serve.ts'
-import { foundOr, refuse } from '../web/reply-error.ts'
+import { foundOr } from '../web/reply-error.ts'
 import { createTurnsOfWorkspaces } from '../web/turns.ts'
 
-const NO_POLICY = refuse('not_found', 'The workspace does not have this policy')
 const [PAGE, INPUTS_AT_ONCE] = [500, 50]
 const [HOURS, HOUR_MS] = [720, 3_600_000]
 /** With fewer decisions, one or two rejections would determine the proposal. */
