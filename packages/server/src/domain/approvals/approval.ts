@@ -19,11 +19,9 @@ import type { NewIssueRecord } from '../../storage/issues/issues.ts'
 import type { StopRow } from '../../storage/policies/policies.ts'
 import type { Storage } from '../../storage/storage.ts'
 import { isUuid, NIL_UUID } from '../../storage/engine/uuid.ts'
-import { isoTime } from '../../storage/engine/times.ts'
+import { isoTime, MINUTE_MS } from '../../storage/engine/times.ts'
 import { isoOf, orNull, pick } from '../web/shown.ts'
 import { unstorableField, hasAtMost, isStorableText } from '../web/text.ts'
-
-const MINUTE_MS = 60_000
 
 /** `burst`: this many requests of one agent in the window; counted up to `most`. */
 export const ASKED_LATELY = { windowMs: 5 * MINUTE_MS, burst: 20, most: 1_000 } as const

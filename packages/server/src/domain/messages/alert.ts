@@ -10,11 +10,11 @@
 import { spentWords } from '@tacho/contract/runs/run-text.ts'
 import { money } from '@tacho/contract/engine/format.ts'
 import type { AlertRow, AlertRule, AlertState } from '../../storage/messages/messages.ts'
+import { MINUTE_MS } from '../../storage/engine/times.ts'
 
 export type AlertNews = 'alert.firing' | 'alert.resolved' | 'budget.reached'
 
 const STEPS = [100, 80, 50]
-const MINUTE_MS = 60_000
 
 /** `isNoise`: the numbers show no difference from last week, however far apart they are. */
 export function nextAlert(

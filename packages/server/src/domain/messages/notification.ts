@@ -27,9 +27,8 @@ import { cut, toTold, type WebhookPlace } from './webhook-formats.ts'
 import type { RunRow } from '../../storage/runs/runs.ts'
 import { toCompleteness } from '../record/completeness.ts'
 import { toRunFailure } from '../runs/run.ts'
-import { isoTime } from '../../storage/engine/times.ts'
+import { isoTime, MINUTE_MS } from '../../storage/engine/times.ts'
 
-const MINUTE_MS = 60_000
 const DAY_MINUTES = 24 * 60
 
 const KINDS: Record<NotificationEvent, NotificationKind> = {

@@ -5,6 +5,7 @@ import type { FastifyRequest } from 'fastify'
 import { grantConditionFault, isTrueOf, toGrant } from '../../domain/approvals/grant.ts'
 import { wholeInput } from '../../domain/approvals/recorded-input.ts'
 import type { ApprovalRow, NewGrant } from '../../storage/approvals/approvals.ts'
+import { MINUTE_MS } from '../../storage/engine/times.ts'
 import { uuidv7 } from '../../storage/engine/uuid.ts'
 import { checkCondition } from '../policies/policies.ts'
 import type { OperatorDeps } from '../web/operator-serve.ts'
@@ -12,7 +13,6 @@ import { listById } from '../web/paging.ts'
 import { foundOr, refuse } from '../web/reply-error.ts'
 
 const NO_GRANT = refuse('not_found', 'The standing approval does not exist')
-const MINUTE_MS = 60_000
 
 export function grantsRoutes({ serve, storage, now }: OperatorDeps): void {
   serve('listApprovalGrants', ({ environment, paging }) =>

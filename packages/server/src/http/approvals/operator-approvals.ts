@@ -8,7 +8,7 @@ import { parseRecorded } from '@tacho/contract/record/json-text.ts'
 import { callGrounds } from '../../domain/approvals/call-grounds.ts'
 import { askingTexts, callSentence } from '../../domain/approvals/call-sentence.ts'
 import { inputPreview, inputsInShort } from '../../domain/approvals/recorded-input.ts'
-import { isoTime } from '../../storage/engine/times.ts'
+import { HOUR_MS, isoTime } from '../../storage/engine/times.ts'
 import { countBlocked } from '../../domain/approvals/asking-policies.ts'
 import { isStorableText } from '../../domain/web/text.ts'
 import type { RunRow } from '../../storage/runs/runs.ts'
@@ -24,7 +24,6 @@ import { toPolicyVersion } from '../../domain/policies/policy.ts'
 import type { EnvironmentRow } from '../../storage/tenants/tenants.ts'
 
 const GROUPED_REQUESTS = 10_000
-const HOUR_MS = 3_600_000
 const UNANSWERED_HOURS = 168
 
 export function operatorApprovalsRoutes({ serve, storage, now }: OperatorDeps, { current }: ApprovalReader): void {

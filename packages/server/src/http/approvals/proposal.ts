@@ -7,7 +7,7 @@ import { checkedInput } from '../../domain/approvals/grant.ts'
 import { linkedInputs, shownInput } from '../../domain/approvals/recorded-input.ts'
 import { proposedCondition, type DecidedCall } from '../../domain/policies/proposed-condition.ts'
 import type { ApprovalPage, ApprovalRow } from '../../storage/approvals/approvals.ts'
-import { isoTime } from '../../storage/engine/times.ts'
+import { HOUR_MS, isoTime } from '../../storage/engine/times.ts'
 import { isStorableText } from '../../domain/web/text.ts'
 import { NO_POLICY } from '../policies/policies.ts'
 import type { OperatorDeps } from '../web/operator-serve.ts'
@@ -15,7 +15,7 @@ import { foundOr } from '../web/reply-error.ts'
 import { createTurnsOfWorkspaces } from '../web/turns.ts'
 
 const [PAGE, INPUTS_AT_ONCE] = [500, 50]
-const [HOURS, HOUR_MS] = [720, 3_600_000]
+const HOURS = 720
 /** With fewer decisions, one or two rejections would determine the proposal. */
 const FEW = 10
 

@@ -17,7 +17,7 @@ import {
   verifyPassword,
 } from '../../domain/people/credential.ts'
 import { isEmail, lowerCase } from '../../domain/people/identity.ts'
-import { isoTime } from '../../storage/engine/times.ts'
+import { HOUR_MS, isoTime } from '../../storage/engine/times.ts'
 import { uuidv7 } from '../../storage/engine/uuid.ts'
 import {
   ANY_EMAIL,
@@ -35,7 +35,6 @@ import { listById } from '../web/paging.ts'
 import { pick, isoOf } from '../../domain/web/shown.ts'
 import type { OperatorDeps } from '../web/operator-serve.ts'
 
-const HOUR_MS = 3_600_000
 /** In a process. */
 const GUESSES_PER_HOUR = 20
 const NO_INVITATION = refuse('not_found', 'The invitation is unknown, used, revoked or expired')

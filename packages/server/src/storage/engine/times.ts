@@ -1,4 +1,5 @@
-export const HOUR_MS = 3_600_000
+export const MINUTE_MS = 60_000
+export const HOUR_MS = 60 * MINUTE_MS
 export const DAY_MS = 24 * HOUR_MS
 
 export const hourOf = (time: number): number => Math.floor(time / HOUR_MS) * HOUR_MS

@@ -7,6 +7,7 @@
 import { LIMITS } from '@tacho/contract/engine/limits.ts'
 import type { AuditEntry } from '../../people/operators.ts'
 import type { PageById } from '../../engine/page.ts'
+import { MINUTE_MS } from '../../engine/times.ts'
 import type { LinkedPerson, NewSlackCode, SlackLinkRow, SlackUser } from '../../messages/messages.ts'
 import { read, write, selectList, type Sql } from '../engine/sql.ts'
 import { insertAudit } from '../people/audit.ts'
@@ -19,8 +20,6 @@ export const slackLinksActs = {
   ...read({ findSlackCode, findLinkedPerson, listSlackLinks, listSlackLinksOf }),
   ...write({ askSlackLink, confirmSlackLink, removeSlackLink, removeSlackLinkOf }),
 }
-
-const MINUTE_MS = 60_000
 
 const USER = 'team_id team_name user_id user_name'
 const COLUMNS = selectList(`id environment_id webhook_id ${USER} operator_id changed_at`, 'l.')
