@@ -1,7 +1,7 @@
 import { isIP } from 'node:net'
 import { LIMITS } from '@tacho/contract/engine/limits.ts'
 import { ROLES } from '@tacho/contract/engine/words.ts'
-import { isStorableText } from '../domain/web/text.ts'
+import { isStorableText, parsedJson } from '../domain/web/text.ts'
 import type { GrantedRole, GroupRoles } from '../domain/people/identity.ts'
 
 export interface Setting<Value> {
@@ -187,7 +187,7 @@ export function groupRoles(help: string): Setting<GroupRoles | null> {
 }
 
 function readGroupRoles(rolesText: string): GroupRoles | null {
-  const groups = membersOf(parsed(rolesText))
+  const groups = membersOf(parsedJson(rolesText))
   if (groups === null || groups.length === 0 || groups.length > LIMITS.mappedGroups) return null
   const read = new Map<string, GrantedRole[]>()
   for (const [group, members] of groups) {
@@ -204,14 +204,6 @@ function readGroupRoles(rolesText: string): GroupRoles | null {
 
 const isName = (text: string): boolean =>
   isStorableText(text) && text !== '' && Array.from(text).length <= LIMITS.nameChars
-
-function parsed(text: string): unknown {
-  try {
-    return JSON.parse(text)
-  } catch {
-    return null
-  }
-}
 
 function membersOf(value: unknown): [string, unknown][] | null {
   return typeof value === 'object' && value !== null && !Array.isArray(value) ? Object.entries(value) : null

@@ -17,7 +17,7 @@ import { scoreId, type ScoreRow } from '../../storage/runs/scores.ts'
 import type { ExportedTable } from '../../storage/engine/tables.ts'
 import { isFailureText } from '../../storage/record/failure.ts'
 import { isUncosted } from '../../storage/runs/usage.ts'
-import { attempt, isStorableText } from '../web/text.ts'
+import { attempt, isStorableText, parsedJson } from '../web/text.ts'
 import { areRecorders } from '../record/completeness.ts'
 import { validateItems } from '../record/event.ts'
 import { EXPORT_VERSION, readLine, type ReadLine } from './export-lines.ts'
@@ -126,7 +126,7 @@ function addRow(parts: ImportPart[], line: ReadLine, table: ExportedTable, index
 
 /** None of these columns can be the JSON value null. */
 function jsonFault(table: ExportedTable | 'run', member: string, text: string): string | null {
-  return isStorableText(text) ? valueFault(table, member, parsed(text) ?? NO_JSON) : `has an invalid ${member}`
+  return isStorableText(text) ? valueFault(table, member, parsedJson(text) ?? NO_JSON) : `has an invalid ${member}`
 }
 
 const NO_JSON = Symbol('not JSON')
@@ -162,8 +162,6 @@ function scoreFault(row: ScoreRow): string | null {
     return 'has an invalid sentAs: clients send scores, operators do not'
   return row.id === scoreId(row) ? null : 'has an invalid id: it is not that of its run, step, name and author'
 }
-
-const parsed = (text: string): unknown => attempt(() => JSON.parse(text) as unknown)
 
 function areTraits(value: unknown): value is string {
   if (typeof value !== 'string' || value.length > TRAITS_CHARS || !isStorableText(value)) return false
@@ -211,7 +209,7 @@ function addEvent(parts: ImportPart[], line: ReadLine, workspaceId: string): str
   const { receivedAt, timestamp } = members
   if (typeof receivedAt !== 'number' || typeof timestamp !== 'number') return 'has no receivedAt or timestamp'
   const payload = line.json('payload')
-  const data = payload === null ? undefined : parsed(payload)
+  const data = payload === null ? undefined : parsedJson(payload)
   const span = (name: string): string | null => (typeof members[name] === 'string' ? members[name] : null)
   const eventFields = { receivedAt, timestamp, spanId: span('spanId'), parentSpanId: span('parentSpanId') }
   for (const [name, value] of Object.entries(eventFields)) {

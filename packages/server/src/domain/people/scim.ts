@@ -9,7 +9,7 @@ import type {
 } from '../../storage/people/operators.ts'
 import { isoTime } from '../../storage/engine/times.ts'
 import { isEmail, lowerCase } from './identity.ts'
-import { isStorableText } from '../web/text.ts'
+import { isStorableText, parsedJson } from '../web/text.ts'
 
 export const SCIM_PATH = '/scim/v2'
 const USER_SCHEMA = 'urn:ietf:params:scim:schemas:core:2.0:User'
@@ -45,7 +45,7 @@ export function equalityIn<Field extends string>(filter: string | undefined, fie
     throw new ScimFault(400, `The filter must have at most ${LIMITS.directoryFilterChars} characters`, 'invalidFilter')
   const [, name = '', text = ''] = EQUALITY.exec(String(filter).trim()) ?? []
   const field = fields.get(attributeOf(name))
-  const value = text === '' ? null : parsed(text)
+  const value = parsedJson(text)
   if (field === undefined || typeof value !== 'string' || !isStorableText(value)) {
     throw new ScimFault(
       400,
@@ -54,14 +54,6 @@ export function equalityIn<Field extends string>(filter: string | undefined, fie
     )
   }
   return { field, value }
-}
-
-function parsed(text: string): unknown {
-  try {
-    return JSON.parse(text)
-  } catch {
-    return null
-  }
 }
 
 /** In lower case, and without the URN of a core schema. */

@@ -30,6 +30,9 @@ export function attempt<Value>(read: () => Value): Value | undefined {
   }
 }
 
+/** Undefined: it is no JSON. */
+export const parsedJson = (text: string): unknown => attempt(() => JSON.parse(text) as unknown)
+
 export function nearestName(unknownName: string, known: readonly string[]): string | null {
   let best: string | null = null
   let bestDistance = Math.floor(unknownName.length / 3) + 1
