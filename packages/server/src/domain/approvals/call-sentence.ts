@@ -15,6 +15,7 @@ import { fieldsOf } from '@tacho/policy/language/fields.ts'
 import type { ApprovalRow } from '../../storage/approvals/approvals.ts'
 import type { PolicyVersionRow } from '../../storage/policies/policies.ts'
 import type { Storage } from '../../storage/storage.ts'
+import { cut } from '../web/text.ts'
 
 /** Of the policy that asked. */
 export type AskingTexts = Pick<PolicyVersionRow, 'condition' | 'template'>
@@ -276,9 +277,4 @@ function fieldText(input: Json, field: string): string {
   }
   if (isRecordedNumber(inner)) return numberText(inner, isAmountName(field.split('.')))
   return cut(typeof inner === 'string' ? inner : (JSON.stringify(inner) ?? ''), VALUE_CHARS)
-}
-
-function cut(text: string, chars: number): string {
-  const all = Array.from(text.slice(0, 2 * chars + 2))
-  return all.length <= chars ? text : `${all.slice(0, chars - 1).join('')}…`
 }

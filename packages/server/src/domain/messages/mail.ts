@@ -1,7 +1,7 @@
 import { printable } from '@tacho/contract/engine/shown-text.ts'
 import { isEmail, lowerCase } from '../people/identity.ts'
-import { ABOUT_CHARS, cut, FACT_CHARS, OPEN, toTold, withoutLinks, type WebhookNews } from './webhook-formats.ts'
-import { attempt } from '../web/text.ts'
+import { ABOUT_CHARS, FACT_CHARS, OPEN, toTold, withoutLinks, type WebhookNews } from './webhook-formats.ts'
+import { attempt, cut } from '../web/text.ts'
 
 export interface MailMessage {
   /** The same in each attempt, so that a mail server can drop a repetition. */

@@ -21,9 +21,9 @@ import type {
   AlertRow,
 } from '../../storage/messages/messages.ts'
 import { alertNews } from './alert.ts'
-import { attempt } from '../web/text.ts'
+import { attempt, cut } from '../web/text.ts'
 import { isoOf, pick } from '../web/shown.ts'
-import { cut, toTold, type WebhookPlace } from './webhook-formats.ts'
+import { toTold, type WebhookPlace } from './webhook-formats.ts'
 import type { RunRow } from '../../storage/runs/runs.ts'
 import { toCompleteness } from '../record/completeness.ts'
 import { toRunFailure } from '../runs/run.ts'

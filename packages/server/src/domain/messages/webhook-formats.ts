@@ -12,6 +12,7 @@ import type { SentencePart } from '@tacho/contract/approvals/call-sentence.ts'
 import type { WithdrawnReason } from '@tacho/contract/engine/words.ts'
 import { lookalikes, printable } from '@tacho/contract/engine/shown-text.ts'
 import { isMoney, spentText } from './alert.ts'
+import { cut } from '../web/text.ts'
 import { isoTime } from '../../storage/engine/times.ts'
 
 export interface WebhookPlace {
@@ -246,13 +247,6 @@ export function withoutLinks(text: string): string {
       .replace(HOST_DOTS, '[.]')
       .replace(ADDRESS, (address) => address.replaceAll('.', '[.]'))
   )
-}
-
-export function cut(text: string, chars: number): string {
-  if (text.length <= chars) return text
-  // A character has at most two units.
-  const all = Array.from(text.slice(0, 2 * (chars + 1)))
-  return all.length <= chars ? text : `${all.slice(0, chars - 1).join('')}…`
 }
 
 /** Teams takes 28 kB, and rejects a card that it cannot read. */

@@ -21,6 +21,14 @@ export function hasAtMost(text: string, codePoints: number): boolean {
   return text.length <= 2 * codePoints && Array.from(text).length <= codePoints
 }
 
+/** At most `chars` characters; the last one is `…` if some are left out. */
+export function cut(text: string, chars: number): string {
+  if (text.length <= chars) return text
+  // A character has at most two units.
+  const all = Array.from(text.slice(0, 2 * (chars + 1)))
+  return all.length <= chars ? text : `${all.slice(0, chars - 1).join('')}…`
+}
+
 /** Undefined if the reader throws, which some readers do to say that a text is invalid. */
 export function attempt<Value>(read: () => Value): Value | undefined {
   try {
