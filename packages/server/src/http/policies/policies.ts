@@ -4,6 +4,7 @@ import { defaultOnError } from '@tacho/contract/engine/words.ts'
 import { templateFault } from '@tacho/contract/policies/call-template.ts'
 import { diffFields } from '../../domain/policies/diff.ts'
 import { approversOf, grantsBySeverity, toPolicy, toPolicyVersion } from '../../domain/policies/policy.ts'
+import { pick } from '../../domain/web/shown.ts'
 import type { NewPolicyVersionRow, PolicyVersionRow } from '../../storage/policies/policies.ts'
 import { holderOf } from '../tenants/rate-limit.ts'
 import type { BodyValidator } from '../record/body-validator.ts'
@@ -92,7 +93,7 @@ function newVersion(policyId: string, body: NewPolicyVersion, author: string, cr
   const approvers = body.approvers === 2 ? 2 : null
   // The rule that follows from the severity is stored as null.
   const grants = body.grants === grantsBySeverity(severity) ? null : (body.grants ?? null)
-  const template = body.template ? body.template : null
+  const template = body.template || null
   const content = {
     description: description ?? null,
     condition,
@@ -121,28 +122,12 @@ function auditDetail({ severity, action, onError, approvers, grants }: NewPolicy
   return { severity, action, onError, ...(approvers !== null && { approvers }), ...(grants !== null && { grants }) }
 }
 
-function contentOf({
-  condition,
-  severity,
-  action,
-  onError,
-  approvers,
-  grants,
-  template,
-  name,
-  description,
-}: Omit<PolicyVersionRow, 'policyId' | 'number' | 'importedAt'>) {
-  const approverCount = String(approversOf({ approvers }))
+function contentOf(version: Omit<PolicyVersionRow, 'policyId' | 'number' | 'importedAt'>) {
   return {
-    condition,
-    severity,
-    action,
-    onError,
-    approvers: approverCount,
-    grants: grants ?? grantsBySeverity(severity),
-    template,
-    name,
-    description,
+    ...pick(version, 'condition', 'severity', 'action', 'onError'),
+    approvers: String(approversOf(version)),
+    grants: version.grants ?? grantsBySeverity(version.severity),
+    ...pick(version, 'template', 'name', 'description'),
   }
 }
 
