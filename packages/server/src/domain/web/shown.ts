@@ -11,6 +11,9 @@ export function orNull<Body extends object, Name extends keyof Body>(body: Body,
   return Object.fromEntries(names.map((name) => [name, body[name] ?? null])) as Given
 }
 
+/** For the name of a file. */
+export const fileTime = (time: number): string => `${isoTime(time).slice(0, 19).replaceAll(':', '-')}Z`
+
 type Iso<Time> = Time extends number ? string : null
 
 export function isoOf<Name extends string, Row extends Record<Name, number | null>>(

@@ -5,7 +5,7 @@ import { tmpdir } from 'node:os'
 import path from 'node:path'
 import { OPERATOR_ROUTES } from '@tacho/contract/web/operator-routes.ts'
 import type { FastifyReply } from 'fastify'
-import { isoTime } from '../../storage/engine/times.ts'
+import { fileTime } from '../../domain/web/shown.ts'
 import { refuse } from '../web/reply-error.ts'
 import type { OperatorDeps } from '../web/operator-serve.ts'
 
@@ -65,7 +65,7 @@ export function backupsRoutes({ serve, storage, config, now }: OperatorDeps): vo
     const content = file.createReadStream({ start: 0, highWaterMark: CHUNK_BYTES })
     content.once('close', () => (busy = false))
     reply.raw.setTimeout(STALL_MS, () => content.destroy(new Error('the client stopped reading')))
-    const name = `tacho-${isoTime(now()).slice(0, 19).replaceAll(':', '-')}Z.db`
+    const name = `tacho-${fileTime(now())}.db`
     return reply
       .headers({
         'content-length': bytes,

@@ -6,7 +6,7 @@ import { readMark } from '../../domain/data/export-lines.ts'
 import { toIssueSummary } from '../../domain/issues/issue.ts'
 import { toOperatorRun } from '../../domain/runs/run.ts'
 import { shownCosts } from '../runs/shown-cost.ts'
-import { isoTime } from '../../storage/engine/times.ts'
+import { fileTime } from '../../domain/web/shown.ts'
 import { runFileText } from '../../domain/runs/run-file.ts'
 import { RUN_PAGE_POLICY } from '../../domain/runs/run-page.ts'
 import { UNSTORABLE } from '../../domain/web/text.ts'
@@ -103,10 +103,6 @@ export function exportsRoutes(app: FastifyInstance, deps: OperatorDeps, { curren
     void reply.header('content-security-policy', `${RUN_PAGE_POLICY}; sandbox`)
     return sendRunFile({ request, reply, name: `tacho-run-${row.id}.html`, begin })
   })
-}
-
-function fileTime(time: number): string {
-  return `${isoTime(time).slice(0, 19).replaceAll(':', '-')}Z`
 }
 
 interface Export {

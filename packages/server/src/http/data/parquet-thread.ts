@@ -6,7 +6,7 @@ import { answerCalls } from '../../threads/threads.ts'
 import { isErrorEvent } from '@tacho/contract/issues/failure.ts'
 import { callCounts, type CallCounts } from '@tacho/contract/record/usage-shapes.ts'
 import { knownCost, knownTokens } from '@tacho/contract/runs/run-text.ts'
-import { usageOf } from '../../domain/record/usage.ts'
+import { NANOS, usageOf } from '../../domain/record/usage.ts'
 import type { StoredEvent } from '../../storage/record/events.ts'
 
 type ParquetType = 'text' | 'texts' | 'time' | 'integer' | 'number' | 'flag'
@@ -66,8 +66,6 @@ const EVENT_COLUMNS: readonly ParquetColumn<ReadEvent>[] = [
   // A stored payload has at least 2 bytes; 0 means that it was removed.
   column('payload', 'text', ({ event }) => (event.payloadBytes === 0 ? null : event.payload)),
 ]
-
-const NANOS = 1e9
 
 /** UTF-8 cannot hold lone surrogates. */
 const textOf = (value: unknown): string | null => (typeof value === 'string' ? value.toWellFormed() : null)
