@@ -1,7 +1,7 @@
 import { NO_PAYLOADS, payloadsCheck, type PayloadsChecked } from '../sql/engine/damage.ts'
-import { type StoreCheck, StorageError, StoreAway } from './store.ts'
+import { type StoreCheck, type StoreTrouble, StorageError, StoreAway } from './store.ts'
 
-const MIB = 1_048_576
+export const MIB = 1_048_576
 /** Reading a larger store at once would take too much of the disk or database from the service. */
 const LARGE_BYTES = 1_024 * MIB
 /** Time that one doctor spends on the payloads of a larger store. */
@@ -51,6 +51,13 @@ export function createWaitingCommits(now: () => number = () => performance.now()
   const waiting = new Set<{ since: number }>()
   let failing: { since: number; until: number } | null = null
 
+  function oldestMs(): number {
+    const [oldest] = waiting
+    if (failing !== null && waiting.size === 0 && now() - failing.until > FORGOTTEN_MS) failing = null
+    const since = Math.min(oldest?.since ?? Infinity, failing?.since ?? Infinity)
+    return since === Infinity ? 0 : now() - since
+  }
+
   return {
     async during<Result>(work: Promise<Result>): Promise<Result> {
       const ownCheck = { since: now() }
@@ -75,11 +82,13 @@ export function createWaitingCommits(now: () => number = () => performance.now()
     forget(): void {
       failing = null
     },
-    oldestMs(): number {
-      const [oldest] = waiting
-      if (failing !== null && waiting.size === 0 && now() - failing.until > FORGOTTEN_MS) failing = null
-      const since = Math.min(oldest?.since ?? Infinity, failing?.since ?? Infinity)
-      return since === Infinity ? 0 : now() - since
+    oldestMs,
+    /** Null: the oldest write has not waited longer than `mostMs`. */
+    trouble(mostMs: number): StoreTrouble | null {
+      const waited = oldestMs()
+      if (waited <= mostMs) return null
+      const reason = `Nothing can be committed: the oldest write has waited ${Math.round(waited / 1000)} s`
+      return { code: 'storage_unavailable', reason }
     },
   }
 }

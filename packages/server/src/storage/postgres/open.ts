@@ -6,7 +6,7 @@ import { batchAppender } from '../sql/record/append.ts'
 import type { EventBatchRows } from '../record/events.ts'
 import { isPacked, unpackBatch, type PackedBatch } from '../record/packed-batch.ts'
 import { damageText } from '../sql/engine/damage.ts'
-import { createPayloadSlices, type PayloadSlices, createWaitingCommits } from '../engine/store-checks.ts'
+import { createPayloadSlices, MIB, type PayloadSlices, createWaitingCommits } from '../engine/store-checks.ts'
 import { newestVersion } from '../sql/engine/migrations.ts'
 import type { Storage } from '../storage.ts'
 import { StorageError, type WriteRefusal, type StoreTrouble, type StoreWarning } from '../engine/store.ts'
@@ -35,7 +35,6 @@ export interface PostgresOptions {
   slices?: PayloadSlices
 }
 
-const MIB = 1_048_576
 const TIMEOUTS: Timeouts = { connectMs: 10_000, statementMs: 20_000, lockMs: 10_000, idleInTransactionMs: 20_000 }
 /** For a write that lost a race. */
 const TRIES = 3
@@ -128,11 +127,8 @@ export async function openPostgresStorage(options: PostgresOptions): Promise<Sto
     const away = reachability.reason()
     if (away !== null) return { code: 'storage_unavailable', reason: away }
     if (performance.now() < fullUntil) return { code: 'storage_full', reason: "The database's disk is full" }
-    const waited = commits.oldestMs()
-    if (waited > commitWaitMs) {
-      const reason = `Nothing can be committed: the oldest write has waited ${Math.round(waited / 1000)} s`
-      return { code: 'storage_unavailable', reason }
-    }
+    const waiting = commits.trouble(commitWaitMs)
+    if (waiting !== null) return waiting
     const offset = nodes.clockOffsetMs()
     if (Math.abs(offset) <= MAX_OFFSET_MS) return null
     const how = `${Math.round(Math.abs(offset) / 1000)} s ${offset > 0 ? 'behind' : 'ahead of'} the database's`

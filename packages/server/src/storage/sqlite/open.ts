@@ -5,7 +5,7 @@ import Database from 'better-sqlite3'
 import { actMethods, type ActName } from '../sql/acts.ts'
 import type { Storage } from '../storage.ts'
 import { StoreRefused, type BackupCounts, type StoreWarning } from '../engine/store.ts'
-import { createWaitingCommits, createPayloadSlices, type PayloadSlices } from '../engine/store-checks.ts'
+import { createWaitingCommits, createPayloadSlices, MIB, type PayloadSlices } from '../engine/store-checks.ts'
 import { acknowledgedFile, missingChanges } from './transaction.ts'
 import { backupStore } from './backup.ts'
 import { openDatabase, STORE_FILE, type Durability } from './database.ts'
@@ -30,7 +30,6 @@ export interface SqliteOptions {
   slices?: PayloadSlices
 }
 
-const MIB = 1_048_576
 const RESCUE = 'what is recorded can be saved with `tacho backup`, as long as this process runs'
 const WRITER_HEAP_MIB = 512
 const READER_HEAP_MIB = 256
@@ -122,10 +121,7 @@ export async function openSqliteStorage(options: SqliteOptions): Promise<Storage
         if (reason !== null) return { code: 'storage_unavailable', reason }
         if (!writer.alive()) return { code: 'storage_unavailable', reason: 'The writer of the store is starting' }
         if (disk.nearlyFull()) return { code: 'storage_full', reason: 'The disk of the store is nearly full' }
-        const waited = commits.oldestMs()
-        if (waited <= commitWaitMs) return null
-        const reasonOfWait = `Nothing can be committed: the oldest write has waited ${Math.round(waited / 1000)} s`
-        return { code: 'storage_unavailable', reason: reasonOfWait }
+        return commits.trouble(commitWaitMs)
       },
       gauges: () => ({
         queuedBytes: queue.bytes(),
