@@ -177,8 +177,9 @@ export const RUN_ACTIVITIES = ['ACTIVE', 'WAITING_FOR_APPROVAL', 'STALLED'] as c
 export type RunActivity = (typeof RUN_ACTIVITIES)[number]
 
 /**
- * What people read for an event type. Any text is a type: one that is missing here shows as it is. Its colour is in `event-type.tsx` of
- * the console, its line in `step-line.ts` of the CLI, what metadata-only keeps of it in `metadata.ts` and `payload.py` of the SDKs.
+ * What people read for an event type. Any text is a type: one that is missing here shows as it is. Its payload is in PAYLOADS of
+ * `record/payload.ts`, its colour in `event-type.tsx` of the console, its line in `step-line.ts` of the CLI, what metadata-only keeps of
+ * it in `metadata.ts` and `payload.py` of the SDKs.
  */
 export const EVENT_TYPE_WORDS: ReadonlyMap<string, string> = new Map([
   ['USER_INPUT', 'User'],
