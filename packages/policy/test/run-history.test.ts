@@ -122,6 +122,27 @@ test('a text of the longest length is read whole, and of a longer one the end is
   assert.deepEqual(reading(`x${longest}`).origin('bob@evil.example'), ['unknown'])
 })
 
+test('each two neighbours of a long text are found, and of too many the rest is unknown', () => {
+  const history = new RunHistory()
+  const words = Array.from({ length: 9_000 }, (_, number) => `word${number}`)
+  // Not ASCII, and ASCII.
+  for (const text of [words.map((word) => `${word}é`), words]) {
+    history.ended(call({ output: text.join(' ') }))
+    for (const [at, first] of text.slice(0, -1).entries())
+      assert.deepEqual(history.origin(`${first}, ${text[at + 1]}`), ['untrusted'])
+    // By chance, one in 100,000 has the hash of another one.
+    const missing = text.slice(0, 180).filter((first, at) => history.origin(`${first} ${text[at + 2]}`).length === 0)
+    assert.ok(missing.length > 175)
+  }
+  // 9,000 numbers, and 18,000 words and pairs of each text.
+  for (let turn = 0; turn < 4; turn++) {
+    assert.ok(!history.origin('none').includes('unknown'), String(turn))
+    history.ended(call({ output: words.map((word) => `turn${turn}${word}`).join(' ') }))
+  }
+  assert.ok(history.origin('none').includes('unknown'))
+  assert.deepEqual(history.origin('word1 word2'), ['unknown', 'untrusted'])
+})
+
 test('what no model can read makes the history unknown: a cycle, a function that throws', () => {
   const cycle: Record<string, unknown> = {}
   cycle['self'] = cycle

@@ -6,6 +6,7 @@ import json
 import os
 from collections.abc import Iterator
 from functools import cache
+from itertools import pairwise
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -216,6 +217,25 @@ def test_more_than_255_sets_of_labels_cannot_be_told_apart_and_the_history_says_
     history.ended(HistoryCall("read", {}, True, "ALLOW", (), ["l8"], "late"))
     assert history.origin("late") == ["unknown"]
     assert history.origin("word1") == ["l0", "unknown"]
+
+
+def test_each_two_neighbours_of_a_long_text_are_found_and_of_too_many_the_rest_is_unknown() -> None:
+    history = RunHistory()
+    # Not ASCII, and ASCII: they are read in different ways.
+    for text in (words := [f"word{number}é" for number in range(9_000)], [word[:-1] for word in words]):
+        history.ended(HistoryCall("read", {}, True, "ALLOW", (), ["private"], " ".join(text)))
+        for first, second in pairwise(text):
+            assert history.origin(f"{first}, {second}") == ["private"]
+        # By chance, one in 100,000 has the hash of another one.
+        apart = zip(text[::50], text[2::50], strict=False)
+        assert sum(history.origin(f"{first} {third}") == [] for first, third in apart) > 175
+    # 9,000 numbers, and 18,000 words and pairs of each text.
+    for turn in range(4):
+        assert "unknown" not in history.origin("none"), turn
+        text = [f"turn{turn}word{number}" for number in range(9_000)]
+        history.ended(HistoryCall("read", {}, True, "ALLOW", (), ["private"], " ".join(text)))
+    assert "unknown" in history.origin("none")
+    assert history.origin("word1 word2") == ["private", "unknown"]
 
 
 def test_calls_share_the_keys_of_their_inputs_and_few_keys_are_held() -> None:

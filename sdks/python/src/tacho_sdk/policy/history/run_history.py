@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import json
 from collections import deque
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -183,12 +183,17 @@ class RunHistory:
         sources = 0
         for label in labels:
             sources |= self._bit_of(label)
-        copied = _readable(output)
+        # A text is itself as JSON.
+        copied = (output, 0) if type(output) is str else _readable(output)
         if copied is None:
             self._values.is_full = True
             return
+        for _ in self._reading(copied[0], sources):
+            pass
+
+    def _reading(self, output: Any, sources: int) -> Iterator[None]:
         chars = 0
-        values = [copied[0]]
+        values = [output]
         while values:
             value = values.pop()
             if chars > TEXT_CHARS:
@@ -196,9 +201,9 @@ class RunHistory:
                 return
             if isinstance(value, str):
                 chars += len(value)
-                self._values.add(value, sources)
+                yield from self._values.add(value, sources)
             elif isinstance(value, float):
-                self._values.add_number(value, sources)
+                yield from self._values.add_number(value, sources)
             elif isinstance(value, list):
                 values.extend(reversed(value))
             elif isinstance(value, dict):

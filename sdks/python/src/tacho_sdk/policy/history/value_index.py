@@ -6,7 +6,10 @@ texts that came after it was full are not found, and `is_full` says so. The same
 
 from __future__ import annotations
 
+import math
 from array import array
+from collections.abc import Collection, Iterator
+from itertools import pairwise
 
 from .words import TEXT_CHARS, numbers_of, readings, spellings, text_of_number, words_of
 
@@ -15,6 +18,9 @@ SOURCES_MAX = 16
 
 _SETS_MAX = 255
 _SLOTS_MIN = 1 << 11
+# That are added, or moved, in one part.
+_PART_WORDS = 1_024
+_PART_SLOTS = 8_192
 _SLOTS_MAX = 1 << 17
 _FILL_MAX = 0.85
 """Of all slots."""
@@ -25,7 +31,7 @@ _GROUPED_CHARS_MIN, _GROUPED_CHARS_MAX = 7, 34
 _GROUPED_DIGITS_MIN = 5
 _DIGITS = b"0123456789"
 _GROUP_MAX = 7
-_AT_START = {0: _ALL}
+_AT_START = {"": _ALL}
 # By bits.
 _SIZES = [tuple(size for size in range(1, _GROUP_MAX + 1) if sizes >> size & 1) for sizes in range(256)]
 # Longest value that is looked up: a longer one is no name, number or address.
@@ -33,8 +39,13 @@ _VALUE_WORDS_MAX = 64
 
 
 class ValueIndex:
-    def __init__(self) -> None:
-        self._allocate(_SLOTS_MIN)
+    def __init__(self, slots: int = _SLOTS_MIN) -> None:
+        # Hashes are keyed in each process: nobody can make two values with one hash.
+        self._hashes = array("I", bytes(4 * slots))
+        self._sources = bytearray(slots)
+        # Four bits for each slot, by the low bits of a hash: 0 if no hash has them.
+        self._bits = bytearray(slots // 2)
+        self._last_byte = slots // 2 - 1
         self._used = 0
         # Each set of sources that a value has; slots have its place.
         self._sets = [0]
@@ -44,29 +55,30 @@ class ValueIndex:
         self.is_full = False
         """Whether a text, or a part of one, is missing."""
 
-    def add(self, text: str, source: int) -> None:
-        """`source`: one bit."""
+    def add(self, text: str, source: int) -> Iterator[None]:
+        """In parts of a few milliseconds, between which a host can do other things. `source`: one bit."""
         if len(text) > TEXT_CHARS:
             self.is_full = True
         for reading in readings(text[:TEXT_CHARS]):
+            yield
             words = words_of(reading)
-            hashes = [_hash_of(word) for word in words]
-            known_hashes = set(hashes)
-            for word in set(words):
-                if len(word) <= _GROUP_MAX and not word.isalpha():
+            for at in range(0, len(words), _PART_WORDS):
+                yield
+                # With the last word of the part before.
+                some_words = words[max(0, at - 1) : at + _PART_WORDS]
+                for word in {word for word in some_words if len(word) <= _GROUP_MAX and not word.isalpha()}:
                     self._add_start(word)
-            known_hashes.update(map(_pair_of, hashes, hashes[1:]))
-            known_hashes.update(_hash_of_number(number) for number in numbers_of(reading))
-            for hash_ in known_hashes:
-                self._put(hash_, source)
+                yield from self._put_all({*map(hash, some_words), *map(hash, pairwise(some_words))}, source)
+            yield
+            yield from self._put_all({hash((number,)) for number in numbers_of(reading)}, source)
 
-    def add_number(self, value: float, source: int) -> None:
-        self._put(_hash_of_number(text_of_number(value)), source)
+    def add_number(self, value: float, source: int) -> Iterator[None]:
+        yield from self._put_all((hash((text_of_number(value),)),), source)
 
     def find(self, value: str | float) -> int:
         """The sources in which it occurs, as bits. 0 for a text without words."""
         if not isinstance(value, str):
-            return self._get(_hash_of_number(text_of_number(value)))
+            return self._get(hash((text_of_number(value),)))
         if "%" not in value and "&" not in value and "\\" not in value:
             return self._find_text(value[:TEXT_CHARS])
         sources = 0
@@ -78,18 +90,15 @@ class ValueIndex:
         words = words_of(text)
         if len(words) > _VALUE_WORDS_MAX or not words:
             return 0
-        previous = hash(words[0]) & _HASH or 1
         if len(words) == 1:
-            sources = self._get(previous)
             joined = words[0]
+            sources = self._get(hash(joined))
         else:
             sources = _ALL
-            for word in words[1:]:
-                hash_ = hash(word) & _HASH or 1
-                sources &= self._get(hash((previous, hash_)) & _HASH or 1)
+            for pair in pairwise(words):
+                sources &= self._get(hash(pair))
                 if sources == 0:
                     break
-                previous = hash_
             joined = "".join(words)
         length = len(joined)
         if length > _GROUPED_CHARS_MAX and not joined.isdecimal():
@@ -100,32 +109,33 @@ class ValueIndex:
         if digits == length:
             numbers = numbers_of(text)
             if len(numbers) == 1:
-                sources |= self._get(_hash_of_number(numbers[0]))
+                sources |= self._get(hash((numbers[0],)))
         if digits >= _GROUPED_DIGITS_MIN and digits * 2 >= length and _GROUPED_CHARS_MIN <= length <= _GROUPED_CHARS_MAX:
-            sources |= self._find_grouped(joined) | (self._get(_hash_of(joined)) if len(words) > 1 else 0)
+            sources |= self._find_grouped(joined) | (self._get(hash(joined)) if len(words) > 1 else 0)
         return sources
 
     def _find_grouped(self, joined: str) -> int:
         """The same characters in other groups: `GB33BUKB2020` is `GB33 BUKB 2020`."""
         bits, last_byte, length = self._bits, self._last_byte, len(joined)
-        # By place: the sources that have everything before it, by the hash of the last word.
-        reached: dict[int, dict[int, int]] = {}
+        # By place: the sources that have everything before it, by the last word.
+        reached: dict[int, dict[str, int]] = {}
         before, at = _AT_START, 0
         while at < length:
             for size in self._sizes_at(joined, at):
                 end = at + size
-                hash_ = hash(joined[at:end]) & _HASH or 1
+                word = joined[at:end]
+                hash_ = hash(word) & _HASH or 1
                 # As `_get`, without the call: most words are not there.
                 if end > length or not bits[hash_ >> 3 & last_byte] >> (hash_ & 7) & 1:
                     continue
-                word = self._get(hash_)
+                of_word = self._get(hash_)
                 sources = 0
                 for previous, earlier in before.items():
-                    pair = earlier & word
-                    sources |= pair & self._get(_pair_of(previous, hash_)) if pair and at else pair
+                    both = earlier & of_word
+                    sources |= both & self._get(hash((previous, word))) if both and at else both
                 if sources:
                     words = reached.setdefault(end, {})
-                    words[hash_] = words.get(hash_, 0) | sources
+                    words[word] = words.get(word, 0) | sources
             if not reached:
                 return 0
             at = min(reached)
@@ -154,29 +164,57 @@ class ValueIndex:
             for at in range(row, row + 64):
                 self._starts[at] |= 2
 
-    def _put(self, hash_: int, source: int) -> None:
-        slot = self._slot_of(hash_)
-        if self._hashes[slot] == 0:
-            if self._used >= len(self._hashes) * _FILL_MAX:
-                if len(self._hashes) == _SLOTS_MAX:
+    def _put_all(self, hashes: Collection[int], source: int) -> Iterator[None]:
+        """In one loop, without a call for each: outputs have thousands of words."""
+        while self._used + len(hashes) > len(self._hashes) * _FILL_MAX and len(self._hashes) < _SLOTS_MAX:
+            yield from self._grow()
+        table, sources, bits, last, last_byte = self._hashes, self._sources, self._bits, len(self._hashes) - 1, self._last_byte
+        all_bits = _HASH
+        room = before_room = math.ceil(len(table) * _FILL_MAX) - self._used
+        places = _PlacesWith(self, source)
+        for whole_hash in hashes:
+            hash_ = whole_hash & all_bits or 1
+            slot = hash_ & last
+            content = table[slot]
+            if content != 0 and content != hash_:
+                if room == 0 and not bits[hash_ >> 3 & last_byte] >> (hash_ & 7) & 1:
                     self.is_full = True
-                    return
-                self._grow()
-                slot = self._slot_of(hash_)
-            self._insert(slot, hash_)
-            self._used += 1
-        sources = self._sets[self._sources[slot]] | source
-        place = self._place_of_set.get(sources)
-        if place is None:
-            # Far more than labels make, unless somebody makes them for that.
-            if len(self._sets) > _SETS_MAX:
+                    continue
+                # As `_slot_of`.
+                step = hash_ >> 16 | 1
+                while content != 0 and content != hash_:
+                    slot = (slot + step) & last
+                    content = table[slot]
+            if content != 0:
+                before = sources[slot]
+                after = places[before]
+                if after != before:
+                    sources[slot] = after
+            elif room == 0:
                 self.is_full = True
-                return
-            place = self._place_of_set[sources] = len(self._sets)
-            self._sets.append(sources)
-        self._sources[slot] = place
+            else:
+                room -= 1
+                table[slot] = hash_
+                sources[slot] = places[0]
+                bits[hash_ >> 3 & last_byte] |= 1 << (hash_ & 7)
+        self._used += before_room - room
 
-    def _get(self, hash_: int) -> int:
+    def place_with(self, place: int, source: int) -> int:
+        """Of the set of sources that also has `source`. The same place if there are too many sets."""
+        sources = self._sets[place] | source
+        known = self._place_of_set.get(sources)
+        if known is not None:
+            return known
+        # Far more than labels make, unless somebody makes them for that.
+        if len(self._sets) > _SETS_MAX:
+            self.is_full = True
+            return place
+        self._place_of_set[sources] = len(self._sets)
+        self._sets.append(sources)
+        return len(self._sets) - 1
+
+    def _get(self, whole_hash: int) -> int:
+        hash_ = whole_hash & _HASH or 1
         # Most values are not there, and a walk over slots takes ten times as long.
         if not self._bits[hash_ >> 3 & self._last_byte] >> (hash_ & 7) & 1:
             return 0
@@ -195,36 +233,32 @@ class ValueIndex:
             content = hashes[slot]
         return slot
 
-    def _insert(self, slot: int, hash_: int) -> None:
-        self._hashes[slot] = hash_
-        self._bits[hash_ >> 3 & self._last_byte] |= 1 << (hash_ & 7)
-
-    def _grow(self) -> None:
-        """Four times as large: a table of 28,000 words takes 10 ms."""
-        before = list(zip(self._hashes, self._sources, strict=True))
-        self._allocate(min(len(self._hashes) * 4, _SLOTS_MAX))
-        for hash_, sources in before:
-            if hash_:
-                slot = self._slot_of(hash_)
-                self._insert(slot, hash_)
-                self._sources[slot] = sources
-
-    def _allocate(self, slots: int) -> None:
-        self._hashes = array("I", bytes(4 * slots))
-        self._sources = bytearray(slots)
-        # Four bits for each slot, by the low bits of a hash: 0 if no hash has them.
-        self._bits = bytearray(slots // 2)
-        self._last_byte = slots // 2 - 1
+    def _grow(self) -> Iterator[None]:
+        """Four times as large."""
+        hashes, sources = self._hashes, self._sources
+        grown = ValueIndex(min(len(hashes) * 4, _SLOTS_MAX))
+        table, bits, last, last_byte = grown._hashes, grown._bits, len(grown._hashes) - 1, grown._last_byte
+        for at in range(0, len(hashes), _PART_SLOTS):
+            yield
+            for hash_, place in zip(hashes[at : at + _PART_SLOTS], sources[at : at + _PART_SLOTS], strict=True):
+                if hash_:
+                    slot = hash_ & last
+                    # As `_slot_of`: none of them is there yet.
+                    step = hash_ >> 16 | 1
+                    while table[slot]:
+                        slot = (slot + step) & last
+                    table[slot] = hash_
+                    grown._sources[slot] = place
+                    bits[hash_ >> 3 & last_byte] |= 1 << (hash_ & 7)
+        self._hashes, self._sources, self._bits, self._last_byte = table, grown._sources, bits, last_byte
 
 
-# Keyed in each process: nobody can make two values with one hash. Never 0.
-def _hash_of(word: str) -> int:
-    return hash(word) & _HASH or 1
+class _PlacesWith(dict[int, int]):
+    """The place of a set of sources, by the place of the set without one source."""
 
+    def __init__(self, index: ValueIndex, source: int) -> None:
+        self._index, self._source = index, source
 
-def _pair_of(first: int, second: int) -> int:
-    return hash((first, second)) & _HASH or 1
-
-
-def _hash_of_number(number: str) -> int:
-    return hash(("number", number)) & _HASH or 1
+    def __missing__(self, place: int) -> int:
+        self[place] = self._index.place_with(place, self._source)
+        return self[place]

@@ -10,6 +10,7 @@ from __future__ import annotations
 import base64
 import binascii
 import re
+import string
 import unicodedata
 
 from ..text import number_text
@@ -19,24 +20,29 @@ TEXT_CHARS = 262_144
 
 _INVISIBLE = re.compile("[\u00ad\u180e\u200b-\u200f\u202a-\u202e\u2060-\u2064\u2066-\u2069\ufeff]")
 _WORD = re.compile(r"[^\W_]+")
-_OPENING = re.compile(r"[\[({<]")
+# Of ASCII texts, in a fifth of the time.
+_IN_WORDS = {code: chr(code).lower() if chr(code).isalnum() else " " for code in range(128)}
+_OPENING = re.compile(r"[\[({<]\s*(?:at|dot)\s*[\])}>]")
 # "name [at] example (dot) com".
-_SPELLED = re.compile(r"\s*[\[({<]\s*(?:at|dot)\s*[\])}>]\s*")
+_SPELLED = re.compile(rf"\s*{_OPENING.pattern}\s*")
 
 
 def words_of(text: str) -> list[str]:
-    if text.isalnum() and text.isascii():
+    is_ascii = text.isascii()
+    if is_ascii and text.isalnum():
         return [text.lower()]
-    plain = text if text.isascii() else _INVISIBLE.sub("", unicodedata.normalize("NFKC", text))
-    lower = plain.lower()
-    is_spelled = ("at" in lower or "dot" in lower) and _OPENING.search(lower)
-    return _WORD.findall(_SPELLED.sub(" ", lower) if is_spelled else lower)
+    plain = text if is_ascii else _INVISIBLE.sub("", unicodedata.normalize("NFKC", text))
+    if "(" in plain or "[" in plain or "<" in plain or "{" in plain:
+        plain = plain.lower()
+        if _OPENING.search(plain):
+            plain = _SPELLED.sub(" ", plain)
+    return plain.translate(_IN_WORDS).split() if is_ascii else _WORD.findall(plain.lower())
 
 
 def readings(text: str) -> list[str]:
     """The text, and the decoded texts in it. At most twice as long."""
     read = spellings(text)
-    for encoded in _ENCODED.findall(text) if len(text) >= _ENCODED_MIN else ():
+    for encoded in _encoded_in(text) if len(text) >= _ENCODED_MIN else ():
         content = _bytes_of(encoded)
         inner = None if content is None else _text_of(content)
         if inner is not None:
@@ -73,7 +79,23 @@ def _unescaped(escape_match: re.Match[str]) -> str:
 
 # A shorter match can be an ordinary word.
 _ENCODED_MIN = 16
-_ENCODED = re.compile(r"(?<![\w+/-])[\w+/-]{16,}={0,2}", re.ASCII)
+_ENCODED_CHARS = string.ascii_letters + string.digits + "_+/-"
+_IS_ENCODED = bytes(ord("x" if chr(code) in _ENCODED_CHARS else " ") for code in range(256))
+
+
+def _encoded_in(text: str) -> list[str]:
+    """All of `(?<![\\w+/-])[\\w+/-]{16,}={0,2}` in ASCII. A regular expression would take a quarter of the time of a text."""
+    masked = text.encode("ascii", "replace").translate(_IS_ENCODED)
+    encoded: list[str] = []
+    at = masked.find(b"x" * _ENCODED_MIN)
+    while at >= 0:
+        end = masked.find(b" ", at)
+        end = len(text) if end < 0 else end
+        encoded.append(text[at:end] + "=" * (text.startswith("=", end) + text.startswith("==", end)))
+        at = masked.find(b"x" * _ENCODED_MIN, end)
+    return encoded
+
+
 _HEX = re.compile(r"(?:[0-9A-Fa-f]{2})+")
 
 
@@ -101,12 +123,22 @@ def _text_of(content: bytes) -> str | None:
     return None if _CONTROL.search(text) else text
 
 
-_NUMBER = re.compile(r"(?<![0-9.,])(?:[0-9]{1,3}(?:,[0-9]{3})+|[0-9]{1,15})(?:\.[0-9]{1,9})?(?![0-9.,]*[0-9])")
+_NUMBER = re.compile(rb"(?<![0-9.,])(?:[0-9]{1,3}(?:,[0-9]{3})+|[0-9]{1,15})(?:\.[0-9]{1,9})?(?![0-9.,]*[0-9])")
+_OF_NUMBERS = bytes(code if chr(code) in "0123456789.," else 32 for code in range(256))
 
 
 def numbers_of(text: str) -> list[str]:
     """The numbers among the words of a text, in one spelling: `$1,200.50` and `1200.5` are `1200.5`."""
-    return [text_of_number(float(digits.replace(",", ""))) for digits in _NUMBER.findall(text)]
+    # Other characters only divide numbers.
+    digits_only = b" ".join(text.encode("ascii", "replace").translate(_OF_NUMBERS).split())
+    return [_number_of(digits) for digits in _NUMBER.findall(digits_only)]
+
+
+def _number_of(digits: bytes) -> str:
+    if digits.isdigit() and digits[0] != 48:
+        # Most are spelled so.
+        return digits.decode()
+    return text_of_number(float(digits.replace(b",", b"")))
 
 
 def text_of_number(value: float) -> str:
