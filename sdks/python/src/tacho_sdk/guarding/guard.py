@@ -21,7 +21,7 @@ from ..policy.decide import decide
 from ..policy.facts import Facts
 from ..policy.history.tool_labels import labels_of_call
 from ..policy.input_hash import input_hash
-from ..recording.context import RunScope
+from ..recording.context import RunScope, current_of
 from .blocked import BlockCode, ToolBlockedError
 from .detectors import BudgetDetector, Detection, LoopDetector
 from .judged import Call, Judged, failures_of, named_of
@@ -80,7 +80,10 @@ class Guard:
             compiled(policy.condition)
         configuration.prepare = _compile_policies
         self._histories = RunHistories(
-            lambda: configuration.current, defaults, lambda code, message: core.diagnostics.report("warning", code, message)
+            lambda: configuration.current,
+            defaults,
+            lambda code, message: core.diagnostics.report("warning", code, message),
+            lambda: self.lock,
         )
         core.observe = self._observe
         self.reset()
@@ -111,6 +114,9 @@ class Guard:
             await self.configuration.aready(self._wait_of(rules, _CONFIGURATION_WAIT))
         elif self.configuration._is_late:
             await asyncio.to_thread(self.configuration._catch_up, self._wait_of(rules, _CONFIGURATION_WAIT))
+        current = current_of(self.core)
+        if current is not None:
+            await self._histories.read(current.scope.state)
 
     def decide(self, scope: RunScope, call: Call, rules: Rules) -> Judged:
         """Decides and records. Policies are in memory; `prepare` waits for the first ones."""

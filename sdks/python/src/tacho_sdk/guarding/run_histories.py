@@ -5,7 +5,11 @@ only a part is known, and its history says so.
 
 from __future__ import annotations
 
+import asyncio
+from collections import deque
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import AbstractContextManager
+from contextvars import Context
 from typing import Any
 
 from ..configuration.configuration import Configuration, Policy, ToolLabels
@@ -25,9 +29,14 @@ _SAID_MAX = 20
 
 class RunHistories:
     def __init__(
-        self, current: Callable[[], Configuration | None], defaults: GuardDefaults, warn: Callable[[str, str], None]
+        self,
+        current: Callable[[], Configuration | None],
+        defaults: GuardDefaults,
+        warn: Callable[[str, str], None],
+        lock: Callable[[], AbstractContextManager[object]],
     ) -> None:
-        """`warn`: about a code, with a message."""
+        """`warn`: about a code, with a message. `lock`: whoever calls this object holds it."""
+        self._turns = OtherTurns(lock)
         self._current, self._defaults, self._warn = current, defaults, warn
         self._checked: Configuration | None = None
         # The rules as checked, and the configuration that they came from.
@@ -76,7 +85,7 @@ class RunHistories:
     def _of(self, state: RunState) -> RecordedHistory:
         if isinstance(state.history, RecordedHistory):
             return state.history
-        recorded = RecordedHistory(self.labels, now_ms, _plain)
+        recorded = RecordedHistory(self.labels, now_ms, _plain, self._turns.read)
         if state.is_unseen:
             recorded.history.continues(None)
         elif state.is_resumed:
@@ -87,6 +96,52 @@ class RunHistories:
         state.messages, state.user_inputs = None, []
         state.history = recorded
         return recorded
+
+    async def read(self, state: RunState) -> None:
+        """Reads what the history does not have yet, in parts. For a decision on an event loop, which would read it at once."""
+        history = state.history
+        while isinstance(history, RecordedHistory):
+            with self._turns.lock():
+                if not history.history.read_part():
+                    return
+            await asyncio.sleep(0)
+
+
+class OtherTurns:
+    """Reads long outputs in other turns of an event loop: in each one, a part of one output of all runs."""
+
+    def __init__(self, lock: Callable[[], AbstractContextManager[object]]) -> None:
+        self.lock = lock
+        self._waiting: deque[Callable[[], bool]] = deque()
+        # The loop with the next turn. It may end before.
+        self._loop: asyncio.AbstractEventLoop | None = None
+
+    def read(self, read_part: Callable[[], bool]) -> bool:
+        """False: the caller is on no loop."""
+        try:
+            loop = asyncio.get_running_loop()
+        except RuntimeError:
+            return False
+        self._waiting.append(read_part)
+        if self._loop is not loop:
+            self._loop = loop
+            self._await_turn(loop)
+        return True
+
+    def _await_turn(self, loop: asyncio.AbstractEventLoop) -> None:
+        # It belongs to no run.
+        loop.call_soon(self._take_turn, loop, context=Context())
+
+    def _take_turn(self, loop: asyncio.AbstractEventLoop) -> None:
+        with self.lock():
+            if self._loop is not loop:
+                return
+            if not self._waiting[0]():
+                self._waiting.popleft()
+            if self._waiting:
+                self._await_turn(loop)
+            else:
+                self._loop = None
 
 
 def _plain(value: object) -> Any:

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from ..facts import Facts
-from .run_history import NO_OUTPUT, HistoryCall, RunHistory
+from .run_history import NO_OUTPUT, HistoryCall, Later, RunHistory
 from .tool_labels import ToolLabelsLike, labels_of_call
 
 _REMEMBERED_MAX = 1_000
@@ -21,9 +21,14 @@ Plain = Callable[[object], Any]
 
 
 class RecordedHistory:
-    def __init__(self, rules: Callable[[], Iterable[ToolLabelsLike]], now: Callable[[], float], plain: Plain) -> None:
-        """`now`: Unix time in milliseconds. `plain`: makes JSON of any value of the host, as a model gets it."""
-        self.history = RunHistory()
+    def __init__(
+        self, rules: Callable[[], Iterable[ToolLabelsLike]], now: Callable[[], float], plain: Plain, later: Later
+    ) -> None:
+        """
+        `now`: Unix time in milliseconds. `plain`: makes JSON of any value of the host, as a model gets it. `later`: of the
+        run's history.
+        """
+        self.history = RunHistory(later)
         self._rules, self._now, self._plain = rules, now, plain
         # Texts of the user, because each model call repeats the conversation.
         self._said: dict[str, None] = {}

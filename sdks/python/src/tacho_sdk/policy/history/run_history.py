@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import json
 from collections import deque
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -34,9 +34,17 @@ _CALLS_MAX = 1_000
 _CARRIED_CALLS_MAX = 100
 _INPUT_CHARS_MAX = 131_072
 _CACHED_MAX = 256
+# Fewer are read at once.
+_LATER_CHARS = 8_192
+# More do not wait: hosts would hold the texts of many outputs.
+_UNREAD_CHARS_MAX = 1_048_576
+_DONE, _NOT_PLAIN = object(), object()
 # Of calls by a value: each takes up to 70 kB.
 _INDEXES_MAX = 4
 _IS_UNKNOWN = 1 << SOURCES_MAX
+
+Later = Callable[[Callable[[], bool]], bool]
+"""Calls a function in later turns of the host's loop until it returns False. False: the caller is not on a loop."""
 
 
 @dataclass(frozen=True)
@@ -58,10 +66,16 @@ class HistoryCall:
 
 
 class RunHistory:
-    def __init__(self) -> None:
+    def __init__(self, later: Later = lambda _: False) -> None:
+        """`later`: then long outputs are read in parts, or before the next value is looked up."""
         self._calls = _Calls()
         self._labels: set[str] = set()
         self._values = ValueIndex()
+        self._later = later
+        # Outputs that the index does not have yet, oldest first, and their characters.
+        self._unread: deque[Iterator[None]] = deque()
+        self._unread_chars = 0
+        self._is_reading = False
         # By bit.
         self._sources = [USER, UNLABELLED]
         self._origins: dict[str | float, list[str]] = {}
@@ -157,6 +171,7 @@ class RunHistory:
         cached = self._origins.get(value)
         if cached is not None:
             return cached
+        self._read_all()
         sources = self._values.find(value)
         if self._is_continued or self._values.is_full:
             sources |= _IS_UNKNOWN
@@ -184,14 +199,26 @@ class RunHistory:
         for label in labels:
             sources |= self._bit_of(label)
         # A text is itself as JSON.
-        copied = (output, 0) if type(output) is str else _readable(output)
-        if copied is None:
+        text = output if type(output) is str else _json_of(output)
+        if text is None:
             self._values.is_full = True
             return
-        for _ in self._reading(copied[0], sources):
-            pass
+        self._unread.append(self._reading(text, type(output) is not str, sources))
+        self._unread_chars += len(text)
+        is_long = _LATER_CHARS < self._unread_chars <= _UNREAD_CHARS_MAX
+        if not is_long or not self._later(self.read_part):
+            self._read_all()
 
-    def _reading(self, output: Any, sources: int) -> Iterator[None]:
+    def _reading(self, text: str, is_json: bool, sources: int) -> Iterator[None]:
+        value = _value_of(text) if is_json else text
+        if value is _NOT_PLAIN:
+            self._values.is_full = True
+            return
+        yield
+        yield from self._values.add(self._values_in(value), sources)
+
+    def _values_in(self, output: Any) -> Iterator[str | float]:
+        """Texts and numbers of JSON."""
         chars = 0
         values = [output]
         while values:
@@ -201,13 +228,36 @@ class RunHistory:
                 return
             if isinstance(value, str):
                 chars += len(value)
-                yield from self._values.add(value, sources)
+                yield value
             elif isinstance(value, float):
-                yield from self._values.add_number(value, sources)
+                yield value
             elif isinstance(value, list):
                 values.extend(reversed(value))
             elif isinstance(value, dict):
                 values.extend(inner_part for pair in reversed(value.items()) for inner_part in reversed(pair))
+
+    def _read_all(self) -> None:
+        while self.read_part():
+            pass
+
+    def read_part(self) -> bool:
+        """Reads a part of an output, in a few milliseconds. Whether there are others."""
+        if self._is_reading:
+            # By a signal handler during a part, or in a process that was forked then: the part cannot go on.
+            self._values.is_full = True
+            return False
+        self._is_reading = True
+        try:
+            if self._unread and next(self._unread[0], _DONE) is _DONE:
+                self._unread.popleft()
+        except Exception:
+            self._values.is_full = True
+            self._unread.popleft()
+        finally:
+            self._is_reading = False
+        if not self._unread:
+            self._unread_chars = 0
+        return bool(self._unread)
 
     def _bit_of(self, label: str) -> int:
         """0 if there are too many labels to distinguish the values."""
@@ -265,14 +315,26 @@ def _utf16(text: str) -> bytes:
     return text.encode("utf-16-be", "surrogatepass")
 
 
-def _readable(raw_text: object) -> tuple[Any, int] | None:
+def _readable(raw_value: object) -> tuple[Any, int] | None:
     """
     The value as JSON, as a model gets it, and its number of characters. None if it has no JSON form, or is too
     large.
     """
+    text = _json_of(raw_value)
+    value = _NOT_PLAIN if text is None else _value_of(text)
+    return None if text is None or value is _NOT_PLAIN else (value, len(text))
+
+
+def _json_of(raw_value: object) -> str | None:
     try:
-        text = json.dumps(raw_text, ensure_ascii=False, separators=(",", ":"))
-        plain = json.loads(text, parse_int=float, parse_constant=lambda _: None)
-        return copy_json(plain, max_values=10 * INPUT_VALUES, max_levels=INPUT_LEVELS), len(text)
-    except (NotPlainJson, TypeError, ValueError, RecursionError, OverflowError):
+        return json.dumps(raw_value, ensure_ascii=False, separators=(",", ":"))
+    except (TypeError, ValueError, RecursionError, OverflowError):
         return None
+
+
+def _value_of(text: str) -> Any:
+    try:
+        plain = json.loads(text, parse_int=float, parse_constant=lambda _: None)
+        return copy_json(plain, max_values=10 * INPUT_VALUES, max_levels=INPUT_LEVELS)
+    except (NotPlainJson, ValueError, RecursionError, OverflowError):
+        return _NOT_PLAIN

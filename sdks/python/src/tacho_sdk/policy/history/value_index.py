@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from array import array
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from itertools import pairwise
 
 from .words import TEXT_CHARS, numbers_of, readings, spellings, text_of_number, words_of
@@ -20,6 +20,7 @@ _SETS_MAX = 255
 _SLOTS_MIN = 1 << 11
 # That are added, or moved, in one part.
 _PART_WORDS = 1_024
+_PART_HASHES = 2_048
 _PART_SLOTS = 8_192
 _SLOTS_MAX = 1 << 17
 _FILL_MAX = 0.85
@@ -55,25 +56,35 @@ class ValueIndex:
         self.is_full = False
         """Whether a text, or a part of one, is missing."""
 
-    def add(self, text: str, source: int) -> Iterator[None]:
+    def add(self, values: Iterable[str | float], source: int) -> Iterator[None]:
         """In parts of a few milliseconds, between which a host can do other things. `source`: one bit."""
-        if len(text) > TEXT_CHARS:
-            self.is_full = True
-        for reading in readings(text[:TEXT_CHARS]):
-            yield
-            words = words_of(reading)
-            for at in range(0, len(words), _PART_WORDS):
+        hashes: set[int] = set()
+        for value in values:
+            if len(hashes) > _PART_HASHES:
+                yield from self._put_all(hashes, source)
                 yield
-                # With the last word of the part before.
-                some_words = words[max(0, at - 1) : at + _PART_WORDS]
-                for word in {word for word in some_words if len(word) <= _GROUP_MAX and not word.isalpha()}:
+                hashes = set()
+            if not isinstance(value, str):
+                hashes.add(hash((text_of_number(value),)))
+                continue
+            if len(value) > TEXT_CHARS:
+                self.is_full = True
+            for reading in readings(value[:TEXT_CHARS]):
+                words = words_of(reading)
+                for word in {word for word in words if len(word) <= _GROUP_MAX and not word.isalpha()}:
                     self._add_start(word)
-                yield from self._put_all({*map(hash, some_words), *map(hash, pairwise(some_words))}, source)
-            yield
-            yield from self._put_all({hash((number,)) for number in numbers_of(reading)}, source)
-
-    def add_number(self, value: float, source: int) -> Iterator[None]:
-        yield from self._put_all((hash((text_of_number(value),)),), source)
+                for at in range(0, len(words), _PART_WORDS):
+                    if at > 0:
+                        yield from self._put_all(hashes, source)
+                        yield
+                        hashes = set()
+                    # With the last word of the part before.
+                    some_words = words[max(0, at - 1) : at + _PART_WORDS]
+                    hashes.update(map(hash, some_words))
+                    hashes.update(map(hash, pairwise(some_words)))
+                if not reading.isalpha():
+                    hashes.update(hash((number,)) for number in numbers_of(reading))
+        yield from self._put_all(hashes, source)
 
     def find(self, value: str | float) -> int:
         """The sources in which it occurs, as bits. 0 for a text without words."""
