@@ -44,6 +44,8 @@ const OLD_AFTER_MS = 300_000
 const LEAVE_MS = 1_000
 /** A short process asks once. */
 const WATCH_AFTER_MS = 1_000
+/** Half a minute between waits of a program that is taken for one whose work is over. */
+const ENDED_WAITS_MAX = 5
 /** So late can a timer be on a busy machine. */
 const LATE_MS = 1_000
 /** Every HTTP client can send these characters in a header. */
@@ -76,6 +78,8 @@ export class ConfigurationSource {
   #loadingSince = 0
   #isWatching = false
   #wait: AbortController | undefined
+  /** In succession, at once. */
+  #endedWaits = 0
   /** A timer on time keeps no call waiting. */
   #isLate = false
   #isOldReported = false
@@ -310,11 +314,16 @@ export class ConfigurationSource {
         ? undefined
         : await this.#ask({}, seconds * 1_000 + settings.requestTimeoutMs, seconds)
       this.#isWatching = false
+      const isEarly = runtime.now() - since < WATCH_AFTER_MS
       if (reply?.kind === 'reply') {
         // One that does not wait must not be asked without end.
-        const isEarly = reply.status === 304 && runtime.now() - since < WATCH_AFTER_MS
-        await this.#take(reply, isEarly ? undefined : 0)
-      } else if (this.#wait?.signal.aborted) return
+        await this.#take(reply, isEarly && reply.status === 304 ? undefined : 0)
+      } else if (this.#isStopped) return
+      else if (this.#wait?.signal.aborted) {
+        // Only requests seemed to keep the process running. If it goes on, so does the wait.
+        this.#endedWaits = isEarly ? Math.min(this.#endedWaits + 1, ENDED_WAITS_MAX) : 0
+        return this.#watch(seconds, WATCH_AFTER_MS * 2 ** this.#endedWaits)
+      }
       // A lost one: ask again after a backoff. The answer offers the next wait.
       else this.#failures++
       this.#schedule()

@@ -23,11 +23,14 @@ interface Waiting {
 /** @param endWait of a request that waits for news: it ends without a loss. @returns ends the watch, with the request. */
 export function endWithHost(endRequests: () => void, afterMs: number, { endWait }: Waiting): () => void {
   requests += 1
+  let wasOver = false
   let timer = setTimeout(lookAtHost, endWait ? 0 : afterMs).unref()
   function lookAtHost(): void {
     timer = setTimeout(lookAtHost, LOOKED_MS).unref()
-    if (!onlyRequestsLeft()) return
-    if (endWait) return endWait()
+    const isOver = onlyRequestsLeft()
+    // A host that waits for the SDK alone, for a moment, goes on.
+    if (endWait) return wasOver && isOver ? endWait() : void (wasOver = isOver)
+    if (!isOver) return
     overAt = performance.now()
     endRequests()
   }

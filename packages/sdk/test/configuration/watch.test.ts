@@ -103,3 +103,26 @@ test('a program whose work is over ends while the request waits, and its events 
     .flatMap(({ json: batch }) => (batch as { label: string }[]).map(({ label }) => label))
   assert.ok(labels.includes('last') && labels.includes('late'), labels.join())
 })
+
+test('a program that goes on, although only its input keeps it running, waits again', async (t) => {
+  const { service, held } = await start(t)
+  service.script('runtime-config', serve('a'), held)
+  const program = `
+    import { Tacho } from ${JSON.stringify(fileURLToPath(new URL('../../src/index.ts', import.meta.url)))}
+    const tacho = new Tacho({ apiKey: 'k', baseUrl: ${JSON.stringify(service.url)}, agentName: 'a' })
+    await tacho.configuration.ready(10000)
+    process.stdin.resume()`
+  // An input is listed as an output is.
+  const child = spawn(process.execPath, ['--input-type=module', '-e', program], {
+    stdio: ['pipe', 'ignore', 'inherit'],
+  })
+  const exited = once(child, 'exit')
+  t.after(() => child.kill())
+  const asked = await service.until('runtime-config', 4)
+  assert.deepEqual(
+    asked.map(({ path }) => path.includes('wait=')),
+    [false, true, true, true],
+  )
+  child.stdin.end()
+  assert.equal((await exited)[0], 0)
+})
