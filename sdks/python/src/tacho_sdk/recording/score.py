@@ -26,7 +26,7 @@ class _Recording(Protocol):
 
 
 class Described:
-    """The methods of a run that record its tags, metadata and end user. Lists filter by them, and usage is summed up by them."""
+    """Records tags, metadata and the end user of a run. Lists filter by them, and usage is summed up by them."""
 
     def tag(self: _Recording, *tags: str) -> str | None:
         """Adds tags to the run."""
