@@ -344,6 +344,51 @@ describe('issues', { skip: withoutChromium }, () => {
     await close()
   })
 
+  test('rows keep their places while a person works in the list, and what changed is shown on demand', async () => {
+    const detected = (name: string) =>
+      detection(`STEADY ${name}`, { runId: null, payload: { toolName: 'steady', reasonCode: `reason ${name}` } })
+    for (const name of ['first', 'second', 'third']) await openedIssue(tacho.service, detected(name))
+    const again = async (name: string) => {
+      await submit(tacho.service, detected(name))
+      await reviewed(tacho.service)
+    }
+    const { page, close } = await tacho.open(`${issues()}?q=steady`)
+    const rows = page.getByRole('table', { name: 'Issues' }).getByRole('row')
+    await rows.nth(3).waitFor()
+    const titles = async () =>
+      (await rows.getByRole('link').allTextContents()).map((title) => /reason (\w+)/.exec(title)?.[1])
+    const news = (count: number) => page.getByRole('button', { name: `${count} changed – show` })
+    assert.deepEqual(await titles(), ['third', 'second', 'first'])
+    // Under the pointer, no row moves.
+    await rows.nth(2).hover()
+    await again('first')
+    await news(1).waitFor()
+    assert.deepEqual(await titles(), ['third', 'second', 'first'])
+    await rows.nth(3).getByText('2', { exact: true }).first().waitFor()
+    await assertLooks(page, 'issues that changed')
+    await page.mouse.move(0, 0)
+    await news(1).waitFor({ state: 'detached' })
+    assert.deepEqual(await titles(), ['first', 'third', 'second'])
+    // The same with a row that is chosen by keyboard. Its own act moves only what it must.
+    await page.keyboard.press('j')
+    await page.keyboard.press('j')
+    await page.keyboard.press('x')
+    await again('second')
+    await openedIssue(tacho.service, detected('fourth'))
+    await news(2).waitFor()
+    assert.deepEqual(await titles(), ['first', 'third', 'second'])
+    await page.keyboard.press('e')
+    await rows.nth(3).waitFor({ state: 'detached' })
+    assert.deepEqual(await titles(), ['first', 'second'])
+    await page.keyboard.press('u')
+    await rows.nth(3).waitFor()
+    assert.deepEqual(await titles(), ['first', 'third', 'second'])
+    await news(2).click()
+    await rows.nth(4).waitFor()
+    assert.deepEqual(await titles(), ['fourth', 'second', 'first', 'third'])
+    await close()
+  })
+
   test('issues that look alike are merged from their row, and an id finds the message that leaves it out', async () => {
     for (const id of ['A-…', 'B-…', '…']) {
       const payload = { toolName: 'find_order', reasonCode: `No order ${id} in store ${id.length}` }

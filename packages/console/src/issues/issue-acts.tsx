@@ -13,6 +13,8 @@ interface Props {
   /** Issues that look alike, which a person asked to merge. */
   alike?: readonly Target[] | null
   onAlikeClose?: () => void
+  /** Before an act. */
+  onAct?: (changed: readonly Target[]) => void
   /** After an act. */
   onDone?: (act: Act) => unknown
   /** More acts; anything that is not an act comes first. */
@@ -23,10 +25,22 @@ interface Props {
 
 /** The acts on issues, by their buttons and keys, and what undoes the last one. */
 export function IssueActs(props: Props) {
-  const { environmentId, workspaceId, targets, alike = null, onAlikeClose, onDone, children, first, className } = props
+  const {
+    environmentId,
+    workspaceId,
+    targets,
+    alike = null,
+    onAlikeClose,
+    onAct,
+    onDone,
+    children,
+    first,
+    className,
+  } = props
   const [open, setOpen] = useState<'ignore' | 'assign' | 'merge' | null>(null)
   const { act, undo, done, isBusy, error } = useTriage(environmentId)
   const run = async (one: Act, of = targets) => {
+    onAct?.(of)
     await act(one, of)
     await onDone?.(one)
   }

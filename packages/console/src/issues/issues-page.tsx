@@ -10,6 +10,8 @@ import { changed, Choice } from '../web/ui/filters.tsx'
 import { FilterBar } from '../web/ui/filter-bar.tsx'
 import { compact } from '../web/text/format.ts'
 import { useKeys, useListKeys } from '../web/ui/keys.ts'
+import { NewsButton } from '../web/ui/news-button.tsx'
+import { useSteadyRows, useTouched } from '../web/ui/steady-rows.ts'
 import { RangeChoice } from '../web/ui/range-choice.tsx'
 import { NO_RANGE } from '../web/address.ts'
 import { Empty, PagePending, Trouble, isBlocking } from '../web/ui/states.tsx'
@@ -71,19 +73,34 @@ export function IssuesPage() {
   useEffect(() => setChosenIds(NONE), [search])
   const toggle = (id: string) => setChosenIds((before) => before.symmetricDifference(new Set([id])))
   const [alike, setAlike] = useState<readonly ListedIssue[] | null>(null)
-  const kinds = alikeIssues(issues.items)
+  const [isByKeys, setByKeys] = useState(false)
+  useEffect(() => setByKeys(false), [search])
+  const touched = useTouched()
+  const {
+    items,
+    changed: changes,
+    show,
+    remove,
+  } = useSteadyRows(issues.items, {
+    isSteady: !issues.isPlaceholderData && (chosenIds.size > 0 || isByKeys || touched.isTouched),
+    list: JSON.stringify([place.environment.id, search]),
+  })
+  const kinds = alikeIssues(items)
   const current = useListKeys({
-    items: issues.items,
+    items,
     keyOf: ({ id }) => id,
     open: ({ id }) =>
       void navigate({ to: '/w/$workspace/$environment/issues/$issueId', params: { ...params, issueId: id } }),
     reset: search,
     more: {
       '/': () => document.getElementById(SEARCH_ID)?.focus(),
+      n: { name: 'Show what changed', act: show },
       ...(chosenIds.size > 0 && { Escape: () => setChosenIds(NONE) }),
     },
   })
-  const chosen = issues.items.filter(({ id }) => chosenIds.has(id))
+  // Also after the row that the keys had reached is resolved: the next one is in its place.
+  if (current && !isByKeys) setByKeys(true)
+  const chosen = items.filter(({ id }) => chosenIds.has(id))
   useKeys(mayAct && current ? { x: { name: 'Choose this issue', act: () => toggle(current.id) } } : {})
   const alikeOf = (issue: ListedIssue) => {
     const others = kinds.find((kind) => kind.issue === issue)?.others ?? []
@@ -157,7 +174,7 @@ export function IssuesPage() {
         <Trouble error={issues.error} retry={() => void issues.refetch()} />
       ) : issues.isPending ? (
         <PagePending />
-      ) : issues.items.length === 0 ? (
+      ) : items.length === 0 ? (
         Object.keys(filters).length > 0 ? (
           <Empty title="No issue matches">
             The search takes words from anywhere in a title, and names of tools and agents. Every other filter matches
@@ -168,13 +185,16 @@ export function IssuesPage() {
         )
       ) : (
         <>
-          <DataTable
-            label="Issues"
-            columns={[...(mayAct ? choosing : []), ...columns(trends.data, names, alikeOf)]}
-            items={issues.items}
-            keyOf={({ id }) => id}
-            current={current}
-          />
+          <NewsButton text={changes === 0 ? '' : `${changes} changed – show`} onShow={show} />
+          <div {...touched.handlers}>
+            <DataTable
+              label="Issues"
+              columns={[...(mayAct ? choosing : []), ...columns(trends.data, names, alikeOf)]}
+              items={items}
+              keyOf={({ id }) => id}
+              current={current}
+            />
+          </div>
           <More list={issues} label="Show older issues" />
         </>
       )}
@@ -185,6 +205,7 @@ export function IssuesPage() {
           targets={chosen.length > 0 ? chosen : current ? [current] : []}
           alike={alike}
           onAlikeClose={() => setAlike(null)}
+          onAct={(acted) => remove(acted.map(({ id }) => id))}
           onDone={() => setChosenIds(NONE)}
           first={chosen.length > 0 && <span className="text-sm font-medium">{chosen.length} chosen</span>}
           className="sticky bottom-0 z-20 border-t border-line bg-page py-2"

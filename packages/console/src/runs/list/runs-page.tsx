@@ -3,6 +3,7 @@ import { useEffect, useState } from 'react'
 import { Button, GetStartedLink } from '../../web/ui/button.tsx'
 import { changed } from '../../web/ui/filters.tsx'
 import { useKeys } from '../../web/ui/keys.ts'
+import { NewsButton } from '../../web/ui/news-button.tsx'
 import { timesOfRange } from '../../web/address.ts'
 import { useTitle } from '../../web/ui/browser.ts'
 import { Empty, PagePending, Trouble, isBlocking } from '../../web/ui/states.tsx'
@@ -91,7 +92,7 @@ export function RunsPage() {
         )
       ) : (
         <>
-          <NewRuns news={news} gone={gone} onShow={showNews} />
+          <NewsButton text={newsText(news, gone)} onShow={showNews} />
           <RunList
             items={items}
             columns={columns}
@@ -158,32 +159,8 @@ function NoMatch({ older, showAll, text, isSorted }: NoMatchProps) {
   )
 }
 
-interface Props {
-  /** Runs that have come since the list was read. */
-  news: number
-  /** Runs of the list that match its filters no longer. */
-  gone: number
-  onShow: () => void
-}
-
-/** Takes no room, so that no row moves when it appears. */
-function NewRuns({ news, gone, onShow }: Props) {
+/** Runs that came since the list was read, and runs of it that match its filters no longer. */
+function newsText(news: number, gone: number): string {
   const parts = [news > 0 && counted(news, 'new run'), gone > 0 && `${counted(gone, 'run')} no longer matching`]
-  const text = parts.filter((noticePart) => noticePart !== false).join(', ')
-  return (
-    <div aria-live="polite" className="sticky top-2 z-20 flex h-0 justify-center">
-      {text !== '' && (
-        <button
-          type="button"
-          onClick={() => {
-            onShow()
-            window.scrollTo({ top: 0 })
-          }}
-          className="h-7 rounded-full bg-accent-fill px-3 text-sm font-medium text-on-accent shadow"
-        >
-          {text}
-        </button>
-      )}
-    </div>
-  )
+  return parts.filter((noticePart) => noticePart !== false).join(', ')
 }

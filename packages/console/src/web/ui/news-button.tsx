@@ -1,0 +1,25 @@
+interface Props {
+  /** What changed, such as `3 new runs`. Empty: nothing. */
+  text: string
+  onShow: () => void
+}
+
+/** Shows what a steady list holds back. Takes no room, so that no row moves when it appears. */
+export function NewsButton({ text, onShow }: Props) {
+  return (
+    <div aria-live="polite" className="sticky top-2 z-20 flex h-0 justify-center">
+      {text !== '' && (
+        <button
+          type="button"
+          onClick={() => {
+            onShow()
+            window.scrollTo({ top: 0 })
+          }}
+          className="h-7 rounded-full bg-accent-fill px-3 text-sm font-medium text-on-accent shadow"
+        >
+          {text}
+        </button>
+      )}
+    </div>
+  )
+}
