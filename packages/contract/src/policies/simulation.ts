@@ -148,7 +148,11 @@ export const SimulationResult = Type.Object(
     failureReasons: Type.Array(Type.Object({ message: Type.String(), count: count() })),
     approvals: Type.Object(
       { hits: Type.Object(decided), others: Type.Object(decided) },
-      { description: 'Outcomes of the approvals requested for the examined calls, whether or not the policy hit them' },
+      {
+        description:
+          'Outcomes of the approvals requested for the examined calls. others: calls that the policy did not hit, of the tools ' +
+          'that its condition names; if it names none, of those of which it hit a call',
+      },
     ),
     fields: Type.Array(field, {
       description: 'The parts of tool.input that the condition uses, in calls of the tools that it can match',

@@ -18,6 +18,7 @@ export type TrialPolicy = Pick<SimulationRow, 'severity' | 'action' | 'onError' 
 export interface AskedApproval {
   approvalId: string
   hit: boolean
+  toolName: string
 }
 
 type Judged = Pick<Tried, 'outcome' | 'hit' | 'values' | 'reason'>
@@ -163,8 +164,9 @@ export function createTrial(condition: Condition, policy: TrialPolicy) {
       const call = recordedCall(row.payload)
       const { approvalId } = call
       const keys = keysOf(row, call)
-      const addApproval = ({ outcome, hit }: Tried): void => {
-        if (approvalId !== null && outcome !== 'unknown') approvals.push({ approvalId, hit })
+      const addApproval = ({ outcome, hit, toolName }: Tried): void => {
+        if (approvalId === null || outcome === 'unknown' || !(hit || mayMatch(call))) return
+        approvals.push({ approvalId, hit, toolName })
       }
       if (kind === 'held') {
         // A call that asked several times, for example after a restart, is one.
@@ -188,6 +190,11 @@ export function createTrial(condition: Condition, policy: TrialPolicy) {
       addApproval(result)
     }
     return approvals
+  }
+
+  /** A condition that names tools says nothing of other tools. */
+  function mayMatch(call: RecordedCall): boolean {
+    return fields.toolNames.length === 0 || namesOf(call).some((name) => fields.toolNames.includes(name))
   }
 
   function countFirst(call: RecordedCall): void {
@@ -226,6 +233,9 @@ export function createTrial(condition: Condition, policy: TrialPolicy) {
       }
       return approvals
     },
+    /** Of these tools, those that the policy is about: it names them, or it acts on a call of them. */
+    decidedTools: (names: readonly string[]) =>
+      fields.toolNames.length > 0 ? names : names.filter((name) => (tools.get(name)?.hits ?? 0) > 0),
     findings(): TrialFindings {
       for (const call of new Set(held.values())) count(call)
       held.clear()

@@ -138,7 +138,7 @@ async function run(simulation: SimulationRow, options: SimulateOptions, signal: 
     const scanned = await (needsPast(compiled, simulation) ? pastOfRuns() : callsInOrder())
     if (scanned === null) return
     const looked = { scanned, firstAt, asks: action === 'REQUIRE_APPROVAL' }
-    const result = await resultOf(trial, window, decided.counts, looked)
+    const result = await resultOf(trial, window, decided, looked)
     await storage.endSimulation(environmentId, id, { at: now(), status: 'DONE', scanned, result })
   } finally {
     await trial.close()
@@ -180,23 +180,42 @@ function reporter(storage: Pick<Storage, 'reportSimulation'>, { id, environmentI
 
 type ApprovalCounts = SimulationResult['approvals']
 
+/** Of more tools, decisions on calls that the policy does not act on are not counted. */
+const TOOLS_COUNTED = 1_000
+
 function countDecisions(storage: Pick<Storage, 'findApprovals'>, environmentId: string) {
-  const counts: ApprovalCounts = {
-    hits: { approved: 0, rejected: 0, expired: 0 },
-    others: { approved: 0, rejected: 0, expired: 0 },
-  }
+  const none = () => ({ approved: 0, rejected: 0, expired: 0 })
+  const hits = none()
+  /** By tool: only at the end it is known which tools the policy is about. */
+  const others = new Map<string, ApprovalCounts['others']>()
   const names = { APPROVED: 'approved', REJECTED: 'rejected', EXPIRED: 'expired', PENDING: null } as const
+
+  function othersOf(toolName: string): ApprovalCounts['others'] | undefined {
+    if (!others.has(toolName) && others.size < TOOLS_COUNTED) others.set(toolName, none())
+    return others.get(toolName)
+  }
+
   return {
-    counts,
     async count(asked: AskedApproval[]): Promise<void> {
       if (asked.length === 0) return
       const ids = [...new Set(asked.map(({ approvalId }) => approvalId))]
       const namedApprovals = await storage.findApprovals(environmentId, ids)
       const statuses = new Map(namedApprovals.map(({ id, status }) => [id, status]))
-      for (const { approvalId, hit } of asked) {
+      for (const { approvalId, hit, toolName } of asked) {
         const name = names[statuses.get(approvalId) ?? 'PENDING']
-        if (name !== null) counts[hit ? 'hits' : 'others'][name] += 1
+        const counts = name !== null && (hit ? hits : othersOf(toolName))
+        if (counts) counts[name] += 1
       }
+    },
+    async counts(trial: Pick<TrialThread, 'decidedTools'>): Promise<ApprovalCounts> {
+      const sums = none()
+      for (const tool of await trial.decidedTools([...others.keys()])) {
+        const { approved, rejected, expired } = others.get(tool) ?? none()
+        sums.approved += approved
+        sums.rejected += rejected
+        sums.expired += expired
+      }
+      return { hits, others: sums }
     },
   }
 }
@@ -204,10 +223,11 @@ function countDecisions(storage: Pick<Storage, 'findApprovals'>, environmentId: 
 async function resultOf(
   trial: TrialThread,
   { from, to, cut }: Window,
-  approvals: ApprovalCounts,
+  decided: Pick<ReturnType<typeof countDecisions>, 'counts'>,
   { scanned, firstAt, asks }: { scanned: number; firstAt: number; asks: boolean },
 ): Promise<SimulationResult> {
   const findings = await trial.findings()
+  const approvals = await decided.counts(trial)
   const warnings = [...findings.warnings]
   if (cut) {
     const message = `Only ${scanned} calls were examined, from ${isoTime(from)} on; others were skipped`
@@ -277,6 +297,7 @@ function startTrial(policy: TrialData) {
     forgetRuns: (runs: string[]) => thread.tell(['forgetRuns', runs]),
     walk: (rows: PastRow[], from: number) => thread.call(['walk', rows, from]) as Promise<AskedApproval[]>,
     look: (kind: CallKind, calls: ToolCallRow[]) => thread.call(['look', kind, calls]) as Promise<AskedApproval[]>,
+    decidedTools: (names: string[]) => thread.call(['decidedTools', names]) as Promise<string[]>,
     findings: () => thread.call(['findings']) as Promise<TrialFindings>,
     close: thread.close,
   }

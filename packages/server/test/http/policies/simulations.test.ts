@@ -189,31 +189,43 @@ test('fields that were never recorded, or have several types, cause a warning', 
   )
 })
 
-test('the decisions of people on the approvals of the calls are compared with those of the policy', async () => {
+test('the decisions of people are compared with those of the policy, on the tools that it is about', async () => {
   const { ask: request, decide } = approvalCalls(service)
   const ids: string[] = []
-  for (const decision of ['APPROVED', 'REJECTED', 'REJECTED', null] as const) {
+  for (const decision of ['APPROVED', 'REJECTED', 'REJECTED', 'REJECTED', null] as const) {
     const { body } = await request()
     ids.push(body.id)
     if (decision !== null) assert.equal((await decide(body.id, decision)).status, 200)
   }
-  const [approved = '', rejected = '', other = '', pending = ''] = ids
+  const [approved = '', rejected = '', small = '', ofOther = '', pending = ''] = ids
   const tool = `tool-${randomUUID()}`
-  const asked = (approvalId: string, hit: boolean) =>
-    event({ eventType: 'TOOL_CALL', payload: { toolName: hit ? tool : 'another', approvalId } })
+  const asked = (approvalId: string, amount: number, toolName = tool) =>
+    event({ eventType: 'TOOL_CALL', payload: { toolName, approvalId, input: { amount } } })
   const events = [
-    asked(approved, true),
-    asked(rejected.toUpperCase(), true),
-    asked(other, false),
-    asked(pending, true),
-    asked(randomUUID(), true),
-    asked('no id', true),
+    asked(approved, 100),
+    asked(rejected.toUpperCase(), 100),
+    asked(small, 1),
+    asked(ofOther, 1, `another-${tool}`),
+    asked(pending, 100),
+    asked(randomUUID(), 100),
+    asked('no id', 100),
   ]
   assert.equal((await service.record(events)).body.success, true)
-  const { approvals } = await simulated({ condition: `tool.name == "${tool}"`, days: 1 })
-  assert.deepEqual(approvals, {
-    hits: { approved: 1, rejected: 1, expired: 0 },
-    others: { approved: 0, rejected: 1, expired: 0 },
+  const hits = { approved: 1, rejected: 1, expired: 0 }
+  const others = { approved: 0, rejected: 1, expired: 0 }
+  const approvalsOf = async (condition: string) => (await simulated({ condition, days: 1 })).approvals
+  const isLarge = 'tool.input.amount > 50.0'
+  // Nobody asked this policy about the calls of another tool, so a rejection of one does not contradict it.
+  assert.deepEqual(await approvalsOf(`tool.name == "${tool}" && ${isLarge}`), { hits, others })
+  // A condition that names no tool is about those that it hits.
+  const ofTools = `tool.name.endsWith("${tool}") && ${isLarge}`
+  assert.deepEqual(await approvalsOf(ofTools), { hits, others })
+  // One that hits nothing is about the tool that it names.
+  const none = { approved: 0, rejected: 0, expired: 0 }
+  const all = { approved: 1, rejected: 2, expired: 0 }
+  assert.deepEqual(await approvalsOf(`tool.name == "${tool}" && tool.input.amount > 500.0`), {
+    hits: none,
+    others: all,
   })
 })
 
