@@ -104,7 +104,8 @@ async function deploy(kind: DeployableKind, name: string, options: DeployOptions
   const client = connect(options)
   const place = await findPlace(client, options.environment, '--environment')
   const { item, number } = await findVersioned(client, place.workspace.id, kind, name)
-  const ended = share === 0 ? await sharedVersion(client, place.environment.id, item.id) : null
+  const shared = share === 0 ? await findDeployment(client, place.environment.id, kind, item.id) : null
+  const ended = shared?.share?.version
   const version = options.number ?? number ?? ended ?? item.newest
   const result = await client.deploy({
     params: { environmentId: place.environment.id },
@@ -163,9 +164,16 @@ async function undeploy(kind: DeployableKind, name: string, options: DeployOptio
 
 async function rollBack(kind: DeployableKind, name: string, options: DeployOptions): Promise<void> {
   const { client, place, item } = await target(kind, name, options)
+  const deployed = await findDeployment(client, place.environment.id, kind, item.id)
+  // Two rollbacks at once would go back twice. A damaged version counts as none.
+  const seen = deployed?.damaged ? {} : { replaces: deployed?.version ?? null }
+  const earlier = deployed?.earlierVersion ?? null
   const result = await client.rollBack({
     params: { environmentId: place.environment.id },
-    body: { items: [{ kind, id: item.id }], ...noteOf(options) },
+    body: {
+      items: [{ kind, id: item.id, ...seen, ...(earlier !== null && { restores: earlier }) }],
+      ...noteOf(options),
+    },
   })
   tell(result, place.name, options, 'Nothing to change.')
 }
@@ -195,10 +203,10 @@ function shareOf(text: string): number {
   return Number(digits)
 }
 
-/** Null: the prompt has no share there. */
-async function sharedVersion(client: OperatorClient, environmentId: string, id: string): Promise<string | null> {
+/** Null: no version of it is deployed there. */
+async function findDeployment(client: OperatorClient, environmentId: string, kind: DeployableKind, id: string) {
   for await (const row of eachItem(client.listDeployments, { params: { environmentId } })) {
-    if (row.kind === 'prompt' && row.id === id) return row.share?.version ?? null
+    if (row.kind === kind && row.id === id) return row
   }
   return null
 }

@@ -62,6 +62,12 @@ const DeploymentPage = Type.Object(
   { $id: 'DeploymentPage' },
 )
 
+const replaces = Type.Optional(
+  nullableVersion(
+    'Version in force that you saw; null: none. Another one is in force: 409, and nothing changes. Omitted: whatever is in force',
+  ),
+)
+
 const items = <Item extends Parameters<typeof Type.Array>[0]>(of: Item) =>
   Type.Array(of, {
     minItems: 1,
@@ -75,6 +81,7 @@ export const NewDeployment = Type.Object(
       Type.Object({
         ...item,
         version: nullableVersion('Version to deploy; null removes the item from the environment'),
+        replaces,
         share: Type.Optional(
           Type.Integer({
             minimum: 0,
@@ -118,11 +125,27 @@ const NewPromotion = Type.Object(
 type NewPromotion = Static<typeof NewPromotion>
 
 const NewRollback = Type.Object(
-  { items: items(Type.Object(item)), ...newVersionFields },
+  {
+    items: items(
+      Type.Object({
+        ...item,
+        replaces,
+        restores: Type.Optional(
+          Type.String({
+            pattern: VERSION_PATTERN,
+            description: 'Earlier version that you saw (`earlierVersion`). The rollback would restore another one: 409',
+          }),
+        ),
+      }),
+    ),
+    ...newVersionFields,
+  },
   {
     $id: 'NewRollback',
     additionalProperties: false,
-    examples: [{ items: [{ kind: 'policy', id: 'refund-limit' }], note: 'It blocked too much' }],
+    examples: [
+      { items: [{ kind: 'policy', id: 'refund-limit', replaces: '2', restores: '1' }], note: 'It blocked too much' },
+    ],
   },
 )
 type NewRollback = Static<typeof NewRollback>

@@ -1,14 +1,14 @@
-import { useMutation, useQueries, useQuery, useQueryClient } from '@tanstack/react-query'
+import { useMutation, useQueries, useQuery } from '@tanstack/react-query'
 import { useState } from 'react'
 import type { Deployment } from '@tacho/contract/policies/deployment.ts'
 import { LIMITS } from '@tacho/contract/engine/limits.ts'
 import type { VersionDiff } from '@tacho/contract/policies/version.ts'
 import { endedRuns, failedText } from '@tacho/contract/runs/statistics.ts'
-import { api } from '../../web/api.ts'
+import { api, refusalOf } from '../../web/api.ts'
 import { Field } from '../../web/ui/field.tsx'
 import { Choice } from '../../web/ui/filters.tsx'
 import { FormDialog } from '../../web/ui/form-dialog.tsx'
-import { deploymentsQuery, type InForce, type Item } from './queries.ts'
+import type { InForce, Item } from './queries.ts'
 import { policyVersionQuery, promptResultsQuery, useSimulation } from '../queries.ts'
 import { Diff } from '../../web/text/diff.tsx'
 import { counted, number } from '../../web/text/format.ts'
@@ -72,18 +72,8 @@ export function ActDialog({
   const isRemoved = act.kind === 'roll back' ? earlier === null : act.kind === 'deploy' && version === NONE
   const [target, setTarget] = useState(others[0]?.environment.id ?? '')
   const [note, setNote] = useState('')
-  const cache = useQueryClient()
-  // The server goes back from what is in force then: two people who roll back would go back twice, and remove it.
-  const overtaken = useMutation({
-    mutationFn: async () => {
-      const deployed = await cache.fetchQuery({ ...deploymentsQuery(act.environment.id), staleTime: 0 })
-      const there = deployed.find((one) => one.kind === item.kind && one.id === item.id)
-      const { version: shown, earlierVersion } = act.deployment ?? {}
-      if (there?.version === shown && there?.earlierVersion === earlierVersion) return null
-      return there === undefined ? 'no version of it' : `version ${there.version}`
-    },
-    onSuccess: (instead) => instead === null && publish.mutate(),
-  })
+  // Somebody else may publish meanwhile: two people who roll back would go back twice. A damaged version counts as none.
+  const seen = act.deployment?.damaged ? {} : { replaces: act.deployment?.version ?? null }
   const publish = useMutation({
     mutationFn: () => {
       const params = { environmentId: act.environment.id }
@@ -92,11 +82,12 @@ export function ActDialog({
         const body = { from: act.environment.id, items: [item], note: text }
         return api.promote({ params: { environmentId: target }, body })
       }
-      if (act.kind === 'roll back' && !isRemoved) return api.rollBack({ params, body: { items: [item], note: text } })
+      if (act.kind === 'roll back' && earlier !== null)
+        return api.rollBack({ params, body: { items: [{ ...item, ...seen, restores: earlier }], note: text } })
       const items = [
         act.kind === 'end share'
           ? { ...item, version: act.deployment.share?.version ?? null, share: 0 }
-          : { ...item, version: isRemoved ? null : version, ...(share !== undefined && { share }) },
+          : { ...item, ...seen, version: isRemoved ? null : version, ...(share !== undefined && { share }) },
       ]
       return api.deploy({ params, body: { items, note: text } })
     },
@@ -112,17 +103,13 @@ export function ActDialog({
       title={TITLES[words](name, act.environment.name)}
       act={isRemoved ? 'Remove' : WORDS[words]}
       className="w-full max-w-2xl"
-      isReady={typeof overtaken.data !== 'string'}
-      isBusy={publish.isPending || overtaken.isPending}
-      error={publish.error ?? overtaken.error}
-      onSubmit={() => (act.kind === 'roll back' ? overtaken : publish).mutate()}
+      // What the dialog says is not true any more.
+      isReady={act.kind !== 'roll back' || refusalOf(publish.error)?.status !== 409}
+      isBusy={publish.isPending}
+      error={publish.error}
+      onSubmit={() => publish.mutate()}
       onClose={onClose}
     >
-      {typeof overtaken.data === 'string' && (
-        <p role="alert" className="mb-2 text-sm text-amber">
-          ! Somebody else changed it meanwhile: {overtaken.data} is in force now. Nothing was done.
-        </p>
-      )}
       {act.kind === 'deploy' && (
         <>
           <p className="mb-2 text-sm">

@@ -33,11 +33,11 @@ export function deploymentsRoutes({ serve, storage, configurations }: OperatorDe
   })
 
   serve('deploy', ({ body: { items, note }, ...asked }) => {
-    const versions = items.map(({ kind, id, version, share }, index) => {
+    const versions = items.map(({ kind, id, version, share, replaces }, index) => {
       if (share !== undefined && (kind === 'policy' || version === null)) {
         throw refuseField(`items/${index}/share`, 'is for a version of a prompt')
       }
-      return { ...toItem({ kind, id }), version: version === null ? null : Number(version), share }
+      return { ...toItem({ kind, id }), version: toNumber(version), share, replaces: toSeen(replaces) }
     })
     return publish(asked, { action: 'DEPLOY', items: versions }, note)
   })
@@ -49,9 +49,14 @@ export function deploymentsRoutes({ serve, storage, configurations }: OperatorDe
     return publish(asked, { action: 'PROMOTE', sourceEnvironmentId, items: chosen }, note)
   })
 
-  serve('rollBack', ({ body: { items, note }, ...asked }) =>
-    publish(asked, { action: 'ROLL_BACK', items: items.map(toItem) }, note),
-  )
+  serve('rollBack', ({ body: { items, note }, ...asked }) => {
+    const seen = items.map(({ replaces, restores, ...item }) => ({
+      ...toItem(item),
+      replaces: toSeen(replaces),
+      restores: restores === undefined ? undefined : Number(restores),
+    }))
+    return publish(asked, { action: 'ROLL_BACK', items: seen }, note)
+  })
 
   serve('listDeploymentChanges', async ({ query: { kind, id, ...query }, environment, paging }) => {
     if (id !== undefined && kind === undefined) return refuseField('id', 'requires kind')
@@ -97,6 +102,10 @@ function toItem({ kind, id }: Item): Item {
   return { kind, id: kind === 'prompt' ? id.toLowerCase() : id }
 }
 
+const toNumber = (version: string | null): number | null => (version === null ? null : Number(version))
+
+const toSeen = (version: string | null | undefined) => (version === undefined ? undefined : toNumber(version))
+
 function checkItems({ items }: Intent): void {
   const seen = new Set<string>()
   for (const [index, { kind, id }] of (items ?? []).entries()) {
@@ -129,6 +138,22 @@ function resultOf(published: Published, itemName: string): PublicationResult | R
       return refuse('not_found', `The ${itemName} is not deployed in the environment to promote from`)
     case 'no_earlier':
       return refuse('conflict', `There is no earlier version of the ${itemName} in this environment`)
+    case 'overtaken': {
+      const { inForce, seen } = published
+      const now = inForce === null ? 'no version' : `version ${inForce}`
+      return refuse(
+        'conflict',
+        `Somebody published meanwhile: ${now} of the ${itemName} is in force now, not ${seen ?? 'none'}. Nothing was changed`,
+      )
+    }
+    case 'other_earlier': {
+      const { restores, seen } = published
+      const earlier = restores === null ? 'no version' : `version ${restores}`
+      return refuse(
+        'conflict',
+        `Somebody published meanwhile: a rollback of the ${itemName} restores ${earlier} now, not ${seen}. Nothing was changed`,
+      )
+    }
     case 'no_share':
       return refuse('conflict', `The ${itemName} ${NO_SHARE[published.why]}`)
     case 'too_large':

@@ -16,11 +16,17 @@ export interface Item {
 /** `version` null: no longer deployed. */
 export type ItemVersion = Item & { version: number | null }
 
+/** What the person saw. With another version in force, or another one to restore, nothing is published. */
+export interface Seen {
+  replaces?: number | null | undefined
+  restores?: number | undefined
+}
+
 /**
  * `share`: the percentage of sessions that get the version of a prompt; 0 ends the share of this version. Absent: all get
  * the version, and a share ends.
  */
-export type DeployedItem = ItemVersion & { share?: number | undefined }
+export type DeployedItem = ItemVersion & Pick<Seen, 'replaces'> & { share?: number | undefined }
 
 /** A version of a prompt that a part of the sessions gets, beside the one in force. */
 export type PromptShareRow = Omit<RowOf<'prompt_shares'>, 'importedAt'> & { damaged?: true }
@@ -46,7 +52,7 @@ export type Intent =
   | { action: 'DEPLOY'; items: DeployedItem[] }
   /** `items` null: everything deployed there. What only this environment has stays. */
   | { action: 'PROMOTE'; sourceEnvironmentId: string; items: Item[] | null }
-  | { action: 'ROLL_BACK'; items: Item[] }
+  | { action: 'ROLL_BACK'; items: (Item & Seen)[] }
 
 export interface NewPublication {
   environmentId: string
@@ -72,6 +78,9 @@ export type Published =
   | { outcome: 'archived'; item: Item }
   | { outcome: 'not_in_force'; item: Item }
   | { outcome: 'no_earlier'; item: Item }
+  /** Another version than the one that the person saw is in force; null: none. */
+  | { outcome: 'overtaken'; item: Item; inForce: number | null; seen: number | null }
+  | { outcome: 'other_earlier'; item: Item; restores: number | null; seen: number }
   /** `no_other`: the other sessions would get none. `in_force`: they would get the same. */
   | { outcome: 'no_share'; item: Item; why: 'no_other' | 'in_force' }
   | { outcome: 'too_large'; limit: 'prompts' | 'policies' | 'shares' | 'bytes' }

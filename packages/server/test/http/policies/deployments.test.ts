@@ -169,6 +169,34 @@ test('rolling back restores the previous version, then the one before, and says 
   assert.deepEqual(await state(), before)
 })
 
+test('a rollback names what the person saw, and is refused when that is not in force any more', async () => {
+  const policy = await calls.newPolicy()
+  for (const condition of ['true', 'false']) await calls.pushPolicy(policy.policyId, condition)
+  for (const version of ['1', '2', '3']) await calls.deploy([['policy', policy.policyId, version]])
+  const goBack = (replaces: string | null, restores?: string) =>
+    service.operator(`${pathOf()}/rollback`, {
+      body: { items: [{ kind: 'policy', id: policy.policyId, replaces, restores }] },
+    })
+  const answers = await Promise.all([goBack('3', '2'), goBack('3', '2'), goBack('3', '2')])
+  assert.deepEqual(answers.map(({ status }) => status).toSorted(), [200, 409, 409])
+  const before = await state()
+  for (const [refused, sentence] of [
+    [await goBack('3', '2'), `version 2 of the policy ${policy.policyId} is in force now, not 3`],
+    [await goBack(null), `version 2 of the policy ${policy.policyId} is in force now, not none`],
+    [await goBack('2', '3'), `a rollback of the policy ${policy.policyId} restores version 1 now, not 3`],
+  ] as const) {
+    assert.deepEqual(refusalOf(refused), [409, 'conflict'])
+    assert.equal(detailOf(refused), `Somebody published meanwhile: ${sentence}. Nothing was changed`)
+  }
+  for (const wrong of [{ replaces: '0' }, { replaces: 2 }, { restores: null }, { restores: 'newest' }]) {
+    const body = { items: [{ kind: 'policy', id: policy.policyId, ...wrong }] }
+    const answer = await service.operator(`${pathOf()}/rollback`, { body })
+    assert.deepEqual(refusalOf(answer), [400, 'invalid_request'], JSON.stringify(wrong))
+  }
+  assert.deepEqual(await state(), before)
+  assert.equal((await goBack('2', '1')).status, 200)
+})
+
 test('a refusal names a prompt of the workspace by its name', async () => {
   const { promptId, name } = await calls.newPrompt()
   const item: ['prompt', string] = ['prompt', promptId]

@@ -30,6 +30,7 @@ import { operatorsSuite } from './people/operators.ts'
 import { packingAtOnce, packingSuite } from './data/packing.ts'
 import { policiesSuite } from './policies/policies.ts'
 import { promptsSuite } from './policies/prompts.ts'
+import { overtakenSuite } from './policies/overtaken.ts'
 import { sharesSuite } from './policies/shares.ts'
 import { propertySuite } from './record/property.ts'
 import { recordedInputSuite } from './approvals/recorded-input.ts'
@@ -86,6 +87,7 @@ const SUITES = [
   promptsSuite,
   policiesSuite,
   deploymentsSuite,
+  overtakenSuite,
   sharesSuite,
   directorySuite,
   configurationClientsSuite,

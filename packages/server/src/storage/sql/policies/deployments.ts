@@ -135,6 +135,11 @@ export async function targetsOf(
   if (intent.action === 'DEPLOY') return intent.items.map((item) => ({ ...item, share: item.share ?? null }))
   if (intent.action === 'ROLL_BACK') {
     const earlier = await readEarlier(sql, environmentId, intent.items)
+    for (const { kind, id, restores: seen } of intent.items) {
+      const restores = earlier.get(keyOf({ kind, id }))?.version ?? null
+      if (seen !== undefined && seen !== restores)
+        return { outcome: 'other_earlier', item: { kind, id }, restores, seen }
+    }
     return allOf(earlier, intent.items, 'no_earlier')
   }
   const { sourceEnvironmentId, items } = intent

@@ -54,6 +54,9 @@ export async function publish(sql: Sql, publication: NewPublication, audit: Audi
   const { workspaceId } = environment
   const present = await lockConfiguration(sql, environmentId)
   const served = await readServed(sql, environmentId)
+  // First: after the rollback of another person, there may be no earlier version left.
+  const overtaken = overtakenBy(served, intent)
+  if (overtaken !== null) return overtaken
   const targets = await targetsOf(sql, workspaceId, environmentId, intent)
   if (!Array.isArray(targets)) return targets
   const planned = await planAll(sql, workspaceId, served, targets)
@@ -68,6 +71,16 @@ export async function publish(sql: Sql, publication: NewPublication, audit: Audi
   const tooLarge = tooLargeAfter(served, planned)
   if (tooLarge !== null) return { outcome: 'too_large', limit: tooLarge }
   return writePublication(sql, publication, present.publication + 1, planned, audit)
+}
+
+/** Somebody published between what the person saw and the lock. */
+function overtakenBy({ deployed }: Served, intent: Intent): Refused | null {
+  if (intent.action === 'PROMOTE') return null
+  for (const { kind, id, replaces: seen } of intent.items) {
+    const inForce = deployed.get(keyOf({ kind, id }))?.version ?? null
+    if (seen !== undefined && seen !== inForce) return { outcome: 'overtaken', item: { kind, id }, inForce, seen }
+  }
+  return null
 }
 
 async function planAll(
