@@ -82,6 +82,7 @@ test('people are invited, accept, change role and are removed', async () => {
   assert.equal(made.code, 0, made.stderr)
   assert.match(made.stdout, /^http:\/\/\S+\/invitation#tacho-invitation_[0-9a-f]{16}_[0-9a-f]{64}\n$/)
   assert.match(made.stderr, /ann@example\.com is invited as owner to workspace acme, until 2/)
+  assert.match(made.stderr, /\nWarning: This link opens only on the server's own machine \(\S+\)\./)
   assert.match(await text('operators', 'list', ...scope), /^ann@example\.com +owner +invited until/m)
   await accept(made.stdout)
   assert.match(await text('operators', 'list', ...scope), /^ann@example\.com +Ann +owner +no +unknown +[0-9a-f-]{36}$/m)

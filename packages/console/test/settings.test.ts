@@ -114,6 +114,8 @@ describe('settings', { skip: withoutChromium }, () => {
     await page.getByRole('button', { name: 'Make the link' }).click()
     const shown = page.getByRole('dialog', { name: 'The invitation' })
     const link = (await shown.getByLabel('Invitation link').textContent()) ?? ''
+    // This server has no public address, so nobody else could open its links.
+    await shown.getByText(/opens only on the server's own machine \(localhost\)/).waitFor()
     await shown.getByRole('button', { name: 'I have it' }).click()
     await page.getByRole('table', { name: 'Invitations' }).getByText('bob@example.com').waitFor()
     const bob = openBrowser(tacho.service)

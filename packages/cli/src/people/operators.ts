@@ -1,5 +1,6 @@
 import { allItems } from '@tacho/client/items.ts'
 import type { Role } from '@tacho/contract/web/route.ts'
+import { localLinkWarning } from '@tacho/contract/people/local-link.ts'
 import type { Operator } from '@tacho/contract/people/operator.ts'
 import type { Workspace } from '@tacho/contract/tenants/workspace.ts'
 import { InvalidArgumentError, type Command } from 'commander'
@@ -114,6 +115,8 @@ async function invite(email: string, options: InviteOptions): Promise<void> {
       `until ${invitation.expiresAt}. The link is shown only once:\n`,
   )
   printLine(invitation.link)
+  const warning = localLinkWarning(invitation.link)
+  if (warning !== null) process.stderr.write(`Warning: ${warning}\n`)
 }
 
 async function changeRole(operatorName: string, roleText: string, options: ScopeOptions): Promise<void> {

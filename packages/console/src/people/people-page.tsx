@@ -3,6 +3,7 @@ import { getRouteApi, useLocation, useNavigate } from '@tanstack/react-router'
 import { useEffect, useState } from 'react'
 import type { CreatedInvitation, Invitation, Operator, NewInvitation } from '@tacho/contract/people/operator.ts'
 import { allItems } from '@tacho/client/items.ts'
+import { localLinkWarning } from '@tacho/contract/people/local-link.ts'
 import type { Role } from '@tacho/contract/web/route.ts'
 import { LIMITS } from '@tacho/contract/engine/limits.ts'
 import { meQuery } from '../web/queries.ts'
@@ -162,6 +163,7 @@ export function PeoplePage() {
           note={`Give this link only to ${open.invitation.email}. It works once, within a week; Tacho sends no mail.`}
           label="Invitation link"
           text={open.invitation.link}
+          warning={localLinkWarning(open.invitation.link)}
           onClose={close}
         />
       )}

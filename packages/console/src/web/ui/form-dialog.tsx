@@ -140,17 +140,19 @@ interface ShownOnceProps {
   note: string
   label: string
   text: string
+  warning?: string | null
   onClose: () => void
 }
 
 /** A new secret. The server cannot show it again, so only the button closes the dialog. */
-export function ShownOnce({ title, note, label, text, onClose }: ShownOnceProps) {
+export function ShownOnce({ title, note, label, text, warning = null, onClose }: ShownOnceProps) {
   return (
     <Dialog title={title} onClose={onClose} isFirm>
       <div className="flex flex-col gap-3 p-5">
         <h2 className="text-lg font-semibold">{title}</h2>
         <p className="text-sm text-soft">{note}</p>
         <Code label={label} text={text} />
+        {warning !== null && <p className="text-sm text-amber">! {warning}</p>}
         <p className="text-sm font-medium text-amber">Copy it now. It is not shown again.</p>
         <div className="flex justify-end">
           <Button look="accent" onClick={onClose}>

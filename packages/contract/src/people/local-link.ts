@@ -1,0 +1,13 @@
+/** The host of an address, an IPv6 one in its brackets. */
+const HOST = /^\w+:\/\/(\[[^\]]*\]|[^/:?#]*)/
+const LOOPBACK = /^(?:localhost|.+\.localhost|127\.\d+\.\d+\.\d+|0\.0\.0\.0|\[::1?\])$/
+
+/** Without a public address, a server on its own machine makes links that open nowhere else. Null: it opens elsewhere too. */
+export function localLinkWarning(link: string): string | null {
+  const [, host = ''] = HOST.exec(link) ?? []
+  if (!LOOPBACK.test(host)) return null
+  return (
+    `This link opens only on the server's own machine (${host}). ` +
+    'For anybody else, start the server with --public-url (TACHO_PUBLIC_URL) and the address that people use, and invite again.'
+  )
+}
