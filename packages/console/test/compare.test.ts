@@ -107,6 +107,62 @@ describe('comparing runs', { skip: withoutChromium }, () => {
     await close()
   })
 
+  test('the second run of another environment stays chosen while the first is asked for', async () => {
+    const { body: workspaces } = await tacho.service.operator<{ items: { id: string }[] }>('/workspaces')
+    const made = await tacho.service.operator<{ id: string }>(`/workspaces/${workspaces.items[0]?.id}/environments`, {
+      body: { name: 'elsewhere' },
+    })
+    const key = await tacho.service.newKey({ scopes: ['events:write'], environmentId: made.body.id })
+    await tacho.service.record([event({ runId: 'good', label: 'elsewhere too', eventType: 'AGENT_STEP' })], key)
+    const { page, close } = await tacho.open(`${tacho.home}/compare?b=good&bIn=elsewhere`)
+    await page.getByLabel('Beginning of a run id').fill('goo')
+    // It is another run of the same id.
+    await page.getByRole('radio', { name: 'good', checked: true }).waitFor()
+    await page.keyboard.press('Enter')
+    await page.waitForURL('**/compare?a=good&b=good&bIn=elsewhere')
+    await page.getByRole('table', { name: 'Sums' }).getByText('in elsewhere').waitFor()
+    await page.goto(`${tacho.home}/compare?a=good&bIn=elsewhere`)
+    await page.getByLabel('Beginning of a run id').fill('wor')
+    await page.getByText('No run here begins so.').waitFor()
+    await close()
+  })
+
+  test('a failed step is marked, an end is never empty, and a difference of nearly nothing is none', async () => {
+    const start = Date.now() - 35_000
+    const run = (runId: string, cost: number, call: object, end: object) => [
+      event({ runId, eventType: 'LLM_CALL', label: 'Hm', timestamp: start, payload: { cost } }),
+      event({
+        runId,
+        eventType: 'TOOL_CALL',
+        label: 'track_parcel',
+        timestamp: start + 10,
+        payload: { toolName: 'track_parcel', input: { id: 1 }, ...call },
+      }),
+      event({ runId, eventType: 'SESSION_OUTCOME', label: 'End', timestamp: start + 1_000, payload: end }),
+    ]
+    const error = { error: 'HTTPError: 503 from carrier' }
+    await tacho.service.record([
+      ...run('delivered', 0.01, { output: 'today' }, { status: 'COMPLETED' }),
+      ...run('undelivered', 0.01002, error, { status: 'FAILED', ...error }),
+    ])
+    const { page, close } = await tacho.open(`${tacho.home}/compare?a=delivered&b=undelivered`)
+    const row = page.getByRole('list', { name: 'Steps' }).getByRole('button').filter({ hasText: 'track_parcel' })
+    const mark = row.getByText(/failed: HTTPError: 503 from carrier/)
+    await mark.waitFor()
+    const sums = page.getByRole('table', { name: 'Sums' })
+    const cellsOf = (name: string) => sums.getByRole('row', { name }).getByRole('cell').allInnerTexts()
+    assert.match((await cellsOf('Cost')).join(' | '), /: about the same$/)
+    const [completed, failed] = await cellsOf('Ended')
+    assert.equal(completed, 'Completed')
+    assert.match(failed ?? '', /503 from carrier/)
+    assert.equal(await page.getByText('<$0.0001').count(), 0)
+    await assertLooks(page, 'compare a failed step')
+    // A phone shows the step once, and still its failure.
+    await page.setViewportSize({ width: 390, height: 844 })
+    await mark.waitFor()
+    await close()
+  })
+
   test('a long question is cut in the choice of a run, so its status stays in sight', async () => {
     await tacho.service.record([
       event({ runId: 'wordy', eventType: 'USER_INPUT', payload: { text: 'The parcel never came. '.repeat(10) } }),

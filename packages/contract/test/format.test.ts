@@ -12,13 +12,15 @@ test('limits in bytes are readable and exact', () => {
 })
 
 test('durations and money have the digits that people need', () => {
-  assert.deepEqual([0, 999, 1_500, 184_000, 7_500_000, 273_600_000].map(duration), [
+  assert.deepEqual([0, 999, 1_500, 184_000, 7_500_000, 3_600_000, 273_600_000, 172_800_000].map(duration), [
     '0 ms',
     '999 ms',
     '1.5 s',
     '3 m 04 s',
     '2 h 05 m',
+    '1 h',
     '3 d 4 h',
+    '2 d',
   ])
   assert.deepEqual([0, 0.0000412, 0.000412, 0.5, 1.95, 12.3, 1234.5].map(money), [
     '$0',

@@ -1,5 +1,5 @@
 /** `tacho runs list`: prints each page when it arrives. */
-import { BY_OUTCOME, whyEnded, whyLook } from '@tacho/contract/issues/failure.ts'
+import { byOutcome, whyEnded, whyLook } from '@tacho/contract/issues/failure.ts'
 import { duration } from '@tacho/contract/engine/format.ts'
 import { LIMITS } from '@tacho/contract/engine/limits.ts'
 import type { OperatorRun } from '@tacho/contract/runs/operator-run.ts'
@@ -99,7 +99,7 @@ function runCells(run: OperatorRun, now: number, withFailures: boolean): string[
   return [
     run.startedAt,
     [shownStatus(run, now), ...notesOf(run)].join(' '),
-    whyLook(run, now) ?? (run.status === 'FAILED' ? BY_OUTCOME : ''),
+    whyLook(run, now) ?? (run.status === 'FAILED' ? byOutcome(run) : ''),
     ...(withFailures ? [spokenNumber(run.errorCount)] : []),
     run.runId,
     run.agent.name,

@@ -15,7 +15,8 @@ function once<Format>(make: () => Format): () => Format {
 export const number = (value: number): string => inNumbers().format(value)
 export const compact = (value: number): string => (value < 10_000 ? inNumbers() : inShort()).format(value)
 
-const LEAST_MONEY = 0.0001
+/** Less than this is shown as such, and a difference of less says nothing. */
+export const LEAST_MONEY = 0.0001
 
 /** US dollars, with the digits that a small amount needs: $12.30, $0.123, $0.00123, and `<$0.0001` for what is less. */
 export function money(amount: number): string {
@@ -29,7 +30,7 @@ function digitsOf(amount: number): Intl.NumberFormatOptions {
   return { minimumFractionDigits: 2, maximumFractionDigits: amount < 1 ? 3 : 2 }
 }
 
-/** `120 ms`, `1.2 s`, `3 m 04 s`, `2 h 05 m`, `3 d 4 h`. */
+/** `120 ms`, `1.2 s`, `3 m 04 s`, `2 h 05 m`, `2 h`, `3 d 4 h`. */
 export function duration(ms: number): string {
   if (ms < 1_000) return `${Math.round(ms)} ms`
   if (ms < 59_950) return `${(ms / 1_000).toFixed(1)} s`
@@ -37,8 +38,8 @@ export function duration(ms: number): string {
   const [minutes, hours, days] = [Math.floor(seconds / 60), Math.floor(seconds / 3_600), Math.floor(seconds / 86_400)]
   const two = (value: number) => String(value).padStart(2, '0')
   if (hours === 0) return `${minutes} m ${two(seconds % 60)} s`
-  if (days === 0) return `${hours} h ${two(minutes % 60)} m`
-  return `${days} d ${hours % 24} h`
+  if (days === 0) return minutes % 60 === 0 ? `${hours} h` : `${hours} h ${two(minutes % 60)} m`
+  return hours % 24 === 0 ? `${days} d` : `${days} d ${hours % 24} h`
 }
 
 /** `12 %`. Neither `0 %` nor `100 %` unless it is exact. Empty without a whole. */

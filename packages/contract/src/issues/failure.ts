@@ -66,6 +66,12 @@ export function causeLines({ causes }: Pick<Failure, 'causes'>): string[] {
 
 /** For a failed run without an event that says why, such as an imported one. */
 export const BY_OUTCOME = 'failed by its recorded outcome'
+/** In a list, with the policies that matched its calls: a call that one of them blocked may be the reason. */
+export function byOutcome({ policyIds }: { policyIds: readonly string[] }): string {
+  const [first, ...others] = policyIds
+  if (first === undefined) return BY_OUTCOME
+  return `${BY_OUTCOME}; policy ${first}${others.length > 0 ? ` and ${others.length} more` : ''} matched a call`
+}
 /** Why a run ended that the stalled rule closed. */
 export const WENT_SILENT = 'its process went silent'
 /** Shown below `WENT_SILENT`: the exact cause is unknown. */

@@ -2,6 +2,8 @@ import { useQuery } from '@tanstack/react-query'
 import { getRouteApi, useNavigate } from '@tanstack/react-router'
 import { useState } from 'react'
 import { LEAST_QUESTION, questionLikeness } from '../page/alike-runs.ts'
+import { useProblemMarks } from '../page/problem-mark.tsx'
+import { useProblems } from '../page/problems.ts'
 import { runQuery, useSteps } from '../queries.ts'
 import { Button } from '../../web/ui/button.tsx'
 import { counted, number, runName } from '../../web/text/format.ts'
@@ -17,29 +19,33 @@ import { useAlignment, type Pair } from './use-alignment.ts'
 
 const route = getRouteApi('/w/$workspace/$environment/compare')
 const SHOWN = 200
+/** Tools that never ended are marked on the page of a run. */
+const NONE_LOST: ReadonlySet<string> = new Set()
 
 export function ComparePage() {
   const { a, b, bIn } = route.useSearch()
   useTitle('Compare')
   // The page asks for the runs that its address does not name.
-  if (a === undefined || b === undefined) return <Choose key={a ?? b} chosen={a ?? b} />
+  if (a === undefined || b === undefined) return <Choose key={a ?? b} a={a} b={b} bIn={bIn} />
   return <Comparison key={`${a}\n${b}\n${bIn}`} a={a} b={b} />
 }
 
-/** Asks for one run after the other. */
-function Choose({ chosen }: { chosen: string | undefined }) {
-  const { place } = route.useRouteContext()
+/** Asks for one run after the other. The second can be of another environment. */
+function Choose({ a, b, bIn }: Record<'a' | 'b' | 'bIn', string | undefined>) {
+  const { place, otherPlace } = route.useRouteContext()
   const navigate = useNavigate()
   const [next, setNext] = useState<string | null>(null)
-  const environmentId = place.environment.id
-  const first = useQuery({ ...runQuery(environmentId, chosen ?? ''), enabled: chosen !== undefined })
+  const chosen = a ?? b
+  const [chosenIn, nextIn] = a === undefined ? [otherPlace, place] : [place, otherPlace]
+  const first = useQuery({ ...runQuery(chosenIn.environment.id, chosen ?? ''), enabled: chosen !== undefined })
   return (
     <form
       className="mx-auto w-full max-w-xl px-3 pb-10 sm:px-5"
       onSubmit={(event) => {
         event.preventDefault()
         if (next === null) return
-        void navigate({ to: '.', search: chosen === undefined ? { a: next } : { a: chosen, b: next } })
+        const both = a === undefined ? { a: next, ...(b !== undefined && { b }) } : { a, b: next }
+        void navigate({ to: '.', search: { ...both, ...(bIn !== undefined && { bIn }) } })
       }}
     >
       <h1 className="pt-5 text-xl font-semibold">Compare</h1>
@@ -53,9 +59,9 @@ function Choose({ chosen }: { chosen: string | undefined }) {
         )}
       </p>
       <RunChoice
-        environmentId={environmentId}
+        environmentId={nextIn.environment.id}
         agent={first.data ? (first.data.agentId ?? first.data.agent.name) : undefined}
-        except={chosen}
+        except={chosenIn.environment.id === nextIn.environment.id ? chosen : undefined}
         onChange={setNext}
       />
       <Button look="accent" type="submit" className="mt-3" disabled={next === null}>
@@ -74,6 +80,8 @@ function Comparison({ a, b }: { a: string; b: string }) {
   const areComplete = stepsA.isComplete && stepsB.isComplete
   const policiesA = usePolicyVersions({ environmentId: idA, runId: a }, stepsA.steps, areComplete)
   const policiesB = usePolicyVersions({ environmentId: idB, runId: b }, stepsB.steps, areComplete)
+  const marksA = useProblemMarks(useProblems(idA, runA.data, stepsA.steps, NONE_LOST).problems)
+  const marksB = useProblemMarks(useProblems(idB, runB.data, stepsB.steps, NONE_LOST).problems)
   const alignedSteps = useAlignment(stepsA.steps, stepsB.steps, areComplete)
   const error =
     runA.error ?? runB.error ?? stepsA.error ?? stepsB.error ?? ('error' in alignedSteps ? alignedSteps.error : null)
@@ -100,7 +108,13 @@ function Comparison({ a, b }: { a: string; b: string }) {
               These runs have little in common: some of their steps stand beside each other by their position alone.
             </p>
           )}
-          <Pairs pairs={alignedSteps.pairs} a={a} b={b} isSameQuestion={isSameQuestion} />
+          <Pairs
+            pairs={alignedSteps.pairs}
+            a={a}
+            b={b}
+            marks={{ a: marksA, b: marksB }}
+            isSameQuestion={isSameQuestion}
+          />
         </>
       ) : areComplete ? (
         <Progress name="Aligning the steps" part={'part' in alignedSteps ? alignedSteps.part : 0} />
@@ -127,10 +141,12 @@ interface PairsProps {
   pairs: readonly Pair[]
   a: string
   b: string
+  /** The problems of each run, by event id. */
+  marks: Record<'a' | 'b', ReturnType<typeof useProblemMarks>>
   isSameQuestion: boolean
 }
 
-function Pairs({ pairs, a, b, isSameQuestion }: PairsProps) {
+function Pairs({ pairs, a, b, marks, isSameQuestion }: PairsProps) {
   const { place, otherPlace } = route.useRouteContext()
   const [shown, setShown] = useState(SHOWN)
   const [isBrief, setBrief] = useState(false)
@@ -158,7 +174,15 @@ function Pairs({ pairs, a, b, isSameQuestion }: PairsProps) {
       </div>
       <ol aria-label="Steps" className="border-t border-line">
         {listed.slice(0, shown).map(({ pair, index, mark }) => (
-          <PairRow key={index} pair={pair} a={a} b={b} mark={mark} isSameQuestion={isSameQuestion} />
+          <PairRow
+            key={index}
+            pair={pair}
+            a={a}
+            b={b}
+            mark={mark}
+            problems={{ a: marks.a.get(pair.a?.eventId ?? ''), b: marks.b.get(pair.b?.eventId ?? '') }}
+            isSameQuestion={isSameQuestion}
+          />
         ))}
       </ol>
       {shown < listed.length && (

@@ -1,13 +1,14 @@
 import type { OperatorRun } from '@tacho/contract/runs/operator-run.ts'
-import { whyEnded } from '@tacho/contract/issues/failure.ts'
+import { byOutcome, whyEnded } from '@tacho/contract/issues/failure.ts'
 import { getRouteApi, Link } from '@tanstack/react-router'
 import { useVersionNames } from '../agents/queries.ts'
 import { RunStatusChip } from '../run-status.tsx'
 import type { Range } from '../../web/address.ts'
 import { Cost } from '../../web/text/figures.tsx'
 import { costsOf, costText, wholeCost } from '../../web/text/costs.ts'
-import { compact, duration, money, number, runName } from '../../web/text/format.ts'
+import { compact, duration, LEAST_MONEY, money, number, runName } from '../../web/text/format.ts'
 import { ShownText } from '../../web/text/shown-text.tsx'
+import { stateWord } from '../../web/text/states.ts'
 
 const route = getRouteApi('/w/$workspace/$environment/compare')
 /** As far back as usage is shown. */
@@ -63,7 +64,7 @@ export function Sums({ a, b, policies }: SumsProps) {
                   to="/w/$workspace/$environment/runs/$runId"
                   params={{ ...params, environment: index === 0 ? environment : otherEnvironment, runId: run.runId }}
                   title={run.runId}
-                  className="link max-w-full min-w-0 truncate"
+                  className="link max-w-full min-w-0 truncate max-sm:line-clamp-3 max-sm:whitespace-normal max-sm:wrap-anywhere"
                 >
                   <bdi>{runName(run)}</bdi>
                 </Link>
@@ -118,7 +119,9 @@ export function Sums({ a, b, policies }: SumsProps) {
                 {left !== null && right !== null && differ && (
                   <span className="text-soft">
                     {': '}
-                    {format(Math.abs(right - left))} {right > left ? more : less}
+                    {name === 'Cost' && Math.abs(right - left) < LEAST_MONEY
+                      ? 'about the same'
+                      : `${format(Math.abs(right - left))} ${right > left ? more : less}`}
                   </span>
                 )}
               </td>
@@ -131,14 +134,25 @@ export function Sums({ a, b, policies }: SumsProps) {
               Ended
             </th>
             {[a, b].map((run, index) => (
-              <td key={index} className="py-1.5 pr-3 [overflow-wrap:anywhere] text-red">
-                <bdi>{whyEnded(run)}</bdi>
+              <td key={index} className="py-1.5 pr-3 [overflow-wrap:anywhere]">
+                <Ended run={run} />
               </td>
             ))}
           </tr>
         )}
       </tbody>
     </table>
+  )
+}
+
+/** Beside the reason of the other run, nothing would look like a fault of the page. */
+function Ended({ run }: { run: OperatorRun }) {
+  const why = whyEnded(run) ?? (run.status === 'FAILED' ? byOutcome(run) : null)
+  if (why === null) return <span className="text-soft">{stateWord(run.status)}</span>
+  return (
+    <bdi className={run.status === 'FAILED' ? 'text-red' : ''}>
+      <ShownText text={why} />
+    </bdi>
   )
 }
 

@@ -3,7 +3,7 @@ import { isObject, numberAt, type Json } from '@tacho/contract/record/payload-re
 import { useQuery, useQueryClient } from '@tanstack/react-query'
 import { useMemo } from 'react'
 import { eventQuery, type Step } from '../queries.ts'
-import { duration, money } from '../../web/text/format.ts'
+import { duration, LEAST_MONEY, money } from '../../web/text/format.ts'
 import type { Pair } from './use-alignment.ts'
 
 /** For this many pairs, payloads are read and compared. For later pairs, only payload sizes are compared. */
@@ -53,7 +53,9 @@ const PARTS = [
 export function differences(a: Json, b: Json): string[] {
   const words = PARTS.flatMap(([word, keys]) => (keys.every((key) => isSame(a[key], b[key])) ? [] : [`≠ ${word}`]))
   const dearer = (numberAt(b, 'cost') ?? 0) - (numberAt(a, 'cost') ?? 0)
-  return dearer === 0 ? words : [...words, `the ${whichRun(dearer)} cost ${money(Math.abs(dearer))} more`]
+  return Math.abs(dearer) < LEAST_MONEY
+    ? words
+    : [...words, `the ${whichRun(dearer)} cost ${money(Math.abs(dearer))} more`]
 }
 
 const isSame = (a: unknown, b: unknown): boolean => JSON.stringify(a) === JSON.stringify(b)

@@ -1,4 +1,6 @@
 import { stepName } from '../page/notes.ts'
+import { ProblemMark } from '../page/problem-mark.tsx'
+import type { Problem } from '../page/problems.ts'
 import { useState, useMemo } from 'react'
 import { useQuery } from '@tanstack/react-query'
 import { getRouteApi, Link } from '@tanstack/react-router'
@@ -18,12 +20,14 @@ interface PairRowProps {
   b: string
   /** What differs, in words. */
   mark: string
+  /** What went wrong at the step of each run. */
+  problems: { a: Problem | undefined; b: Problem | undefined }
   /** If the runs were asked different things, differences in words do not count, and none is marked. */
   isSameQuestion: boolean
 }
 
 /** One step of each run side by side; on a phone, one below the other. It opens to all that was recorded. */
-export function PairRow({ pair, a, b, mark, isSameQuestion }: PairRowProps) {
+export function PairRow({ pair, a, b, mark, problems, isSameQuestion }: PairRowProps) {
   const [isOpen, setOpen] = useState(false)
   const words = useWords((isSameQuestion && pair.a && stepName(pair.a)) || null, pair.b && stepName(pair.b))
   const isAlone = pair.a === null || pair.b === null
@@ -35,10 +39,10 @@ export function PairRow({ pair, a, b, mark, isSameQuestion }: PairRowProps) {
         onClick={() => setOpen(!isOpen)}
         className="grid min-h-9 w-full grid-cols-1 gap-x-4 gap-y-1 px-2 py-1.5 text-left hover:bg-hover md:grid-cols-2"
       >
-        <Side step={pair.a} words={words?.a} side="a" />
+        <Side step={pair.a} words={words?.a} problem={problems.a} side="a" />
         {/* A phone shows what is the same in both only once. */}
-        <span className={`min-w-0 ${pair.a?.label === pair.b?.label ? 'max-md:hidden' : ''}`}>
-          <Side step={pair.b} words={words?.b} side="b" />
+        <span className={`min-w-0 ${pair.a?.label === pair.b?.label && !problems.b ? 'max-md:hidden' : ''}`}>
+          <Side step={pair.b} words={words?.b} problem={problems.b} side="b" />
         </span>
         {mark !== '' && (
           <span className={`tabular pl-20 text-xs md:col-span-2 ${isAlone ? 'font-medium text-amber' : 'text-soft'}`}>
@@ -51,16 +55,28 @@ export function PairRow({ pair, a, b, mark, isSameQuestion }: PairRowProps) {
   )
 }
 
-function Side({ step, words, side }: { step: Step | null; words: readonly Word[] | undefined; side: 'a' | 'b' }) {
+interface SideProps {
+  step: Step | null
+  words: readonly Word[] | undefined
+  problem: Problem | undefined
+  side: 'a' | 'b'
+}
+
+function Side({ step, words, problem, side }: SideProps) {
   if (step === null) return <span className="hidden h-full rounded bg-side md:block" />
   return (
-    <span className="flex min-w-0 gap-2">
+    <span className="flex min-w-0 gap-2 max-md:flex-wrap max-md:gap-y-0.5">
       <span className="w-18 shrink-0">
         <EventType type={step.eventType} />
       </span>
       <bdi className="line-clamp-2 min-w-0 flex-1 [overflow-wrap:anywhere]" title={step.label}>
         <Words text={stepName(step)} words={words} look={NEUTRAL.has(step.eventType) ? 'question' : side} />
       </bdi>
+      {/* On a phone below the label, in full. */}
+      <ProblemMark
+        problem={problem}
+        className="wrap-anywhere max-md:basis-full max-md:pl-20 md:max-w-[60%] md:min-w-16 md:shrink-4 md:truncate"
+      />
     </span>
   )
 }

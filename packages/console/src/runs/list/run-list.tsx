@@ -1,6 +1,6 @@
 import type { OperatorRun } from '@tacho/contract/runs/operator-run.ts'
 import type { RunColumn } from '@tacho/contract/runs/run-view.ts'
-import { BY_OUTCOME, whyLook } from '@tacho/contract/issues/failure.ts'
+import { byOutcome, whyLook } from '@tacho/contract/issues/failure.ts'
 import { runScoreText, tokenWords } from '@tacho/contract/runs/run-text.ts'
 import { runLength } from '@tacho/contract/runs/run-activity.ts'
 import { getRouteApi, Link } from '@tanstack/react-router'
@@ -331,7 +331,7 @@ function Length({ run }: { run: OperatorRun }) {
 
 /** An imported run can fail without an event that says why. */
 const whyOf = (run: OperatorRun, now: number): string | null =>
-  whyLook(run, now) ?? (run.status === 'FAILED' ? BY_OUTCOME : null)
+  whyLook(run, now) ?? (run.status === 'FAILED' ? byOutcome(run) : null)
 
 function End({ run }: { run: OperatorRun }) {
   const why = whyOf(run, useNow())

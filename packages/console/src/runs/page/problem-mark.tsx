@@ -10,12 +10,17 @@ export function useProblemMarks(problems: readonly Problem[]): ReadonlyMap<strin
   return useMemo(() => new Map(problems.map((problem) => [problem.eventId, problem])), [problems])
 }
 
+interface ProblemMarkProps {
+  problem: Omit<Told, 'text'> | undefined
+  className?: string
+}
+
 /** In the row of a step: what went wrong, and why if there is room. */
-export function ProblemMark({ problem }: { problem: Omit<Told, 'text'> | undefined }) {
+export function ProblemMark({ problem, className = 'max-w-[60%] min-w-16 shrink-4 truncate' }: ProblemMarkProps) {
   if (problem === undefined) return null
   const { is, word, why } = problem
   return (
-    <span title={why === '' ? undefined : why} className="max-w-[60%] min-w-16 shrink-4 truncate text-xs">
+    <span title={why === '' ? undefined : why} className={`text-xs ${className}`}>
       <StateText is={is}>
         {word}
         {why !== '' && (

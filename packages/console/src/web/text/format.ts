@@ -1,7 +1,7 @@
 /** What only the console formats: sizes, exact times. The rest is shared with the terminal. */
 import { duration, number } from '@tacho/contract/engine/format.ts'
 
-export { compact, duration, money, number, percent, relative } from '@tacho/contract/engine/format.ts'
+export { compact, duration, LEAST_MONEY, money, number, percent, relative } from '@tacho/contract/engine/format.ts'
 
 /** `Nov 3, 2026, 14:00:05 UTC` */
 const EXACT = new Intl.DateTimeFormat(undefined, { dateStyle: 'medium', timeStyle: 'long', hourCycle: 'h23' })
