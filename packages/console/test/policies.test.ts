@@ -44,7 +44,8 @@ describe('policies and prompts', { skip: withoutChromium }, () => {
     await page.keyboard.type(' == "re')
     // Names and fields come from what was recorded.
     await page.getByRole('option', { name: 'refund' }).click()
-    await page.keyboard.type('" && tool.input.am')
+    // Behind the closing quotation mark.
+    await page.keyboard.type(' && tool.input.am')
     await page.getByRole('option', { name: 'amount' }).click()
     await page.keyboard.type(' > ')
     await page.getByText(/^Line 1, column/).waitFor()

@@ -1,5 +1,11 @@
 /** What may come next in a condition. Pure. */
-import type { Completion, CompletionContext, CompletionResult } from '@codemirror/autocomplete'
+import {
+  pickedCompletion,
+  type Completion,
+  type CompletionContext,
+  type CompletionResult,
+} from '@codemirror/autocomplete'
+import type { EditorView } from '@codemirror/view'
 import type { QueryClient } from '@tanstack/react-query'
 import { FUNCTION_SIGNATURES, METHOD_SIGNATURES } from '@tacho/policy/language/signatures.ts'
 import { isObject, textAt, type Json } from '@tacho/contract/record/payload-reader.ts'
@@ -47,7 +53,8 @@ export const completeWith =
     const name = context.matchBefore(IN_TOOL_NAME)
     if (name) {
       const typed = IN_TOOL_NAME.exec(name.text)?.[1] ?? ''
-      const options = (await recorded.tools()).map((label) => ({ label, type: 'constant', detail: 'recorded tool' }))
+      const recordedTool = { type: 'constant', detail: 'recorded tool', apply: applyName }
+      const options = (await recorded.tools()).map((label) => ({ label, ...recordedTool }))
       return { from: context.pos - typed.length, options, validFor: /^[^"]*$/ }
     }
     const input = context.matchBefore(IN_INPUT)
@@ -57,6 +64,18 @@ export const completeWith =
     const fields = fieldsAt(await recorded.inputOf(tool), path.split('.').filter(Boolean))
     return { from: context.pos - typed.length, options: [...fields, ...METHOD_CHOICES], validFor: /^\w*$/ }
   }
+
+/** The whole name with its closing quotation mark: what follows is written behind it. */
+function applyName(view: EditorView, completion: Completion, from: number, to: number): void {
+  const insert = JSON.stringify(completion.label).slice(1)
+  const isClosed = view.state.sliceDoc(to, to + 1) === '"'
+  view.dispatch({
+    changes: { from, to: isClosed ? to + 1 : to, insert },
+    selection: { anchor: from + insert.length },
+    userEvent: 'input.complete',
+    annotations: pickedCompletion.of(completion),
+  })
+}
 
 /** Fields that a condition can name after a dot. */
 function fieldsAt(input: unknown, path: readonly string[]): Completion[] {
