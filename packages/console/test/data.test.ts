@@ -214,7 +214,9 @@ describe('costs and data', { skip: withoutChromium }, () => {
     await dialog.getByText(/^2 runs still go on: what they record from now on is stored as a new run\./).waitFor()
     await dialog.getByLabel('Reason').fill('Request 118')
     await assertLooks(page, 'erase dialog')
-    await dialog.getByRole('button', { name: 'Erase forever' }).click()
+    // What cannot be undone has the colour of it.
+    const act = dialog.getByRole('button', { name: 'Erase forever' })
+    await act.and(page.locator('.bg-red')).click()
     const receipts = page.getByRole('table', { name: 'Erasures' }).getByRole('row')
     await receipts.filter({ hasText: 'Request 118' }).getByText('Done').waitFor()
     assert.equal(await page.getByText('talk').count(), 0)
@@ -230,11 +232,19 @@ describe('costs and data', { skip: withoutChromium }, () => {
     }, 'the index to have the id')
     await page.reload()
     await page.getByRole('button', { name: 'Erase…' }).click()
+    // Proxies and servers log addresses.
+    const addresses: string[] = []
+    page.on('request', (request) => addresses.push(decodeURIComponent(request.url())))
     await dialog.getByLabel('Id').fill('user-4711')
     const fields = dialog.getByRole('group', { name: 'Fields with this id' })
     await fields.getByText('In the 1 step with this id it is in').waitFor()
     await fields.getByRole('button', { name: 'customer.id · 1' }).click()
     assert.equal(await dialog.getByLabel('Payload field').inputValue(), 'customer.id')
+    assert.ok(addresses.length > 2)
+    assert.deepEqual(
+      addresses.filter((address) => address.includes('4711')),
+      [],
+    )
     // What is not searched yet is not counted: no round number says that nothing goes.
     await dialog.getByText(/^at least \d+ runs? with/).waitFor()
     await dialog.getByText(/must be searched in addition/).waitFor()

@@ -21,6 +21,7 @@ const NOTHING_STALE = new Set([
   'testAlert',
   'createErasure',
   'previewErasure',
+  'findErasableSteps',
   'openSlackLink',
   'openInvitation',
   'acceptInvitation',

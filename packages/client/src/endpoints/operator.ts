@@ -186,6 +186,7 @@ export const OPERATOR_ENDPOINTS = {
   listUnpricedModels: {"path":"/environments/{environmentId}/unpriced-models"},
   createErasure: {"method":"POST","path":"/environments/{environmentId}/erasures","status":201,"creates":true},
   previewErasure: {"method":"POST","path":"/environments/{environmentId}/erasures/preview"},
+  findErasableSteps: {"method":"POST","path":"/environments/{environmentId}/erasures/steps"},
   listErasures: {"path":"/environments/{environmentId}/erasures"},
   readErasure: {"path":"/environments/{environmentId}/erasures/{erasureId}"},
   listAlerts: {"path":"/environments/{environmentId}/alerts"},

@@ -52,6 +52,7 @@ export function EraseDialog({ place, subject, onClose }: EraseDialogProps) {
     <FormDialog
       title={subject === null ? 'Erase forever' : `Erase this ${kind}?`}
       act="Erase forever"
+      isDanger
       isReady={id !== '' && preview.isSuccess && !preview.isFetching}
       isBusy={erase.isPending}
       error={erase.error}

@@ -6,15 +6,10 @@ import { api } from '../web/api.ts'
 import { eventQuery } from '../runs/queries.ts'
 import type { QueryClient } from '@tanstack/react-query'
 
-/** Steps whose payloads are read. */
-const READ = 12
 const DEEPEST = 8
 const PATHS = 6
-const DAY_MS = 86_400_000
 /** While somebody types, only the last id is looked for. */
 const TYPING_MS = 300
-/** The search goes back at most 400 days. */
-const DAYS = 399
 
 export interface FieldHits {
   /** Paths such as `customer.id`, those of the most steps first. */
@@ -29,21 +24,18 @@ export const fieldHitsQuery = (cache: QueryClient, environmentId: string, id: st
   queryOptions({
     queryKey: ['fields with an id', environmentId, id],
     queryFn: async ({ signal }): Promise<FieldHits | null> => {
-      const words = id.replaceAll('"', ' ').trim()
-      if (!/[\p{L}\p{N}]/u.test(words)) return null
+      if (!/[\p{L}\p{N}]/u.test(id)) return null
       await new Promise((resolve) => setTimeout(resolve, TYPING_MS))
       signal.throwIfAborted()
-      const from = new Date(Date.now() - DAYS * DAY_MS).toISOString()
-      const query = { q: `"${words}"`, from, limit: READ }
-      const { items, nextCursor } = await api.searchEvents({ params: { environmentId }, query }, { signal })
+      const { items, more } = await api.findErasableSteps({ params: { environmentId }, body: { id } }, { signal })
       const events = await Promise.all(
-        items.map(({ run, event }) => cache.fetchQuery(eventQuery(environmentId, run.runId, event.eventId))),
+        items.map(({ runId, eventId }) => cache.fetchQuery(eventQuery(environmentId, runId, eventId))),
       )
       const steps = new Map<string, number>()
       for (const { payloadText } of events)
         for (const path of pathsOf(parseRecorded(payloadText), id)) steps.set(path, (steps.get(path) ?? 0) + 1)
       const fields = [...steps].map(([path, count]) => ({ path, steps: count })).sort((a, b) => b.steps - a.steps)
-      return { fields: fields.slice(0, PATHS), read: events.length, more: nextCursor !== null }
+      return { fields: fields.slice(0, PATHS), read: events.length, more }
     },
     retry: false,
     gcTime: 0,

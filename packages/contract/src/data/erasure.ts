@@ -99,6 +99,23 @@ export type ErasurePreview = Static<typeof ErasurePreview>
 const ErasurePage = Type.Object({ items: Type.Array(Erasure), nextCursor }, { $id: 'ErasurePage' })
 type ErasurePage = Static<typeof ErasurePage>
 
+const ErasableId = Type.Object(
+  { id: text('Id of a person, as clients send it') },
+  { $id: 'ErasableId', additionalProperties: false, examples: [{ id: 'user-4711' }] },
+)
+type ErasableId = Static<typeof ErasableId>
+
+const ErasableSteps = Type.Object(
+  {
+    items: Type.Array(Type.Object({ runId: Type.String({ description: 'External run id' }), eventId: Type.String() }), {
+      description: 'The newest first',
+    }),
+    more: Type.Boolean({ description: 'Whether older steps have it too' }),
+  },
+  { $id: 'ErasableSteps', description: 'The newest steps with an id in their payload or label' },
+)
+type ErasableSteps = Static<typeof ErasableSteps>
+
 const ErasureParams = Type.Object({ environmentId: uuid('Environment id'), erasureId: uuid('Erasure id') })
 
 const common = { tag: 'Erasures', scopes: [], params: EnvironmentParams } as const
@@ -127,6 +144,17 @@ export const erasureRoutes = {
     status: 200,
     reply: ErasurePreview,
     errors: ['not_found'],
+  },
+  findErasableSteps: {
+    ...write,
+    path: `${ERASURES}/steps`,
+    // By POST, because addresses are logged on the way, and ids of people must not be.
+    summary: 'Find the newest steps with an id, to choose the payload field of an erasure. Needs the search',
+    body: ErasableId,
+    status: 200,
+    reply: ErasableSteps,
+    replyBytes: 0,
+    errors: ['not_found', 'conflict'],
   },
   listErasures: {
     ...read,

@@ -12,6 +12,8 @@ interface FormDialogProps {
   title: string
   /** The word on the button that does it. */
   act: string
+  /** What it does cannot be undone. */
+  isDanger?: boolean
   isReady?: boolean
   isBusy: boolean
   error: unknown
@@ -23,7 +25,7 @@ interface FormDialogProps {
 
 /** A dialog that asks for something and does one thing with it. A refusal shows in place. */
 export function FormDialog(props: FormDialogProps) {
-  const { title, act, isReady = true, isBusy, error, onSubmit, onClose, children, className } = props
+  const { title, act, isDanger, isReady = true, isBusy, error, onSubmit, onClose, children, className } = props
   return (
     <Dialog title={title} onClose={onClose} {...(className && { className })}>
       <form
@@ -40,7 +42,7 @@ export function FormDialog(props: FormDialogProps) {
           <Button look="quiet" onClick={onClose}>
             Cancel
           </Button>
-          <Button look="accent" type="submit" busy={isBusy} disabled={!isReady}>
+          <Button look={isDanger ? 'danger' : 'accent'} type="submit" busy={isBusy} disabled={!isReady}>
             {act}
           </Button>
         </div>

@@ -15,6 +15,9 @@ import type { TimelinePlace } from '../../storage/record/events.ts'
 const OFF = refuse('conflict', 'Search is off in this environment. An admin can switch it on: `tacho search --enable`')
 const REMOVING = refuse('conflict', 'The previous index is still being deleted. Try again when its state is OFF')
 
+/** A person reads the payloads of these steps. */
+const STEPS_FOUND = 12
+
 export function searchRoutes({ serve, storage, work }: OperatorDeps): void {
   const takeTurn = createTurnsOfWorkspaces(LIMITS.searchesAtOnce, 'searches')
 
@@ -32,6 +35,19 @@ export function searchRoutes({ serve, storage, work }: OperatorDeps): void {
     )
     const last = lookedTo ?? rows.at(-1)?.place
     return { items: rows.map(toHit), nextCursor: more && last ? paging.cursorAt({ ...last, from }) : null }
+  })
+
+  serve('findErasableSteps', async ({ body: { id }, reply, environment, at }) => {
+    const settings = await storage.readSearchSettings(environment.id)
+    if (settings?.state !== 'ON') return OFF
+    const parsed = parseSearchQuery(`"${id.replaceAll('"', ' ')}"`)
+    // Without a letter or digit, no word of it is in the index.
+    if (!parsed.ok) return { items: [], more: false }
+    const range = rangeOf({ from: isoTime(at - LIMITS.searchedDaysMax * DAY_MS) }, at)
+    const { rows, more } = await takeTurn(reply, () =>
+      storage.searchEvents(environment.id, { clauses: parsed.clauses, ...range, limit: STEPS_FOUND, after: null }),
+    )
+    return { items: rows.map(({ run, event }) => ({ runId: run.runId, eventId: event.eventId })), more }
   })
 
   serve('readSearchSettings', async ({ environment }) => toSettings(await storage.readSearchSettings(environment.id)))

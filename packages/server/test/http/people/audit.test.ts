@@ -28,6 +28,7 @@ const WITHOUT_DECLARED_ENTRY = [
   'addSecondFactor',
   'openSlackLink',
   'previewErasure',
+  'findErasableSteps',
   // The body chooses the action.
   'decideApproval',
   'decideApprovals',

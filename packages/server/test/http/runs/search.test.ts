@@ -140,6 +140,32 @@ test('a range before or after all events finds none, however far away it is', as
   assert.match(turned.text, /to must not be before from/)
 })
 
+test('the newest steps with an id are found without the id in an address', async () => {
+  const find = (id: string, environmentId = service.environmentId) =>
+    service.operator<{ items: unknown[]; more: boolean; detail: string }>(
+      `/environments/${environmentId}/erasures/steps`,
+      { body: { id } },
+    )
+  await switchTo(true)
+  const ids = Array.from({ length: 14 }, (_, n) => `of a person ${n}`)
+  await service.record(
+    ids.map((eventId, n) =>
+      event({ eventId, runId: 'person', timestamp: Date.now() - 1_000 + n, payload: { user: 'anna-0815 "x"' } }),
+    ),
+  )
+  await settled(({ state, waitingRuns }) => state === 'ON' && waitingRuns === 0)
+  const { status, body } = await find('anna-0815 "x"')
+  assert.equal(status, 200)
+  const newest = ids.toReversed().slice(0, 12)
+  assert.deepEqual(body, { items: newest.map((eventId) => ({ runId: 'person', eventId })), more: true })
+  for (const id of ['bert-0815', '"', '--', 'x '.repeat(100)])
+    assert.deepEqual((await find(id)).body, { items: [], more: false }, id)
+  assert.equal((await find('')).status, 400)
+  const other = await service.newTenant('without a search')
+  const off = await find('anna-0815', other.environmentId)
+  assert.deepEqual([off.status, /Search is off/.test(off.body.detail)], [409, true])
+})
+
 test('many searches at once are answered, and recording goes on', async () => {
   await switchTo(true)
   // As many as may wait of one token.
