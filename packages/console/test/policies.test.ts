@@ -319,6 +319,41 @@ describe('policies and prompts', { skip: withoutChromium }, () => {
     await close()
   })
 
+  test('after a roll back, the text of a prompt is that in force, and what failed more often is not offered in silence', async () => {
+    const { promptId, newest } = await calls.newPrompt('Take your time.')
+    await calls.pushPrompt(promptId, 'Be quick.')
+    const { body } = await tacho.service.operator<{ versionId: string }>(`${calls.prompts}/${promptId}/versions/2`)
+    for (const version of ['1', '2']) await calls.deploy([['prompt', promptId, version]])
+    await calls.rollBack([['prompt', promptId]])
+    const runs = (name: string, promptVersionId: string, failed: number) =>
+      Array.from({ length: 20 }, (_, n) => [
+        event({ runId: `${name} ${n}`, eventType: 'LLM_CALL', payload: { promptVersionId } }),
+        event({
+          runId: `${name} ${n}`,
+          eventType: 'SESSION_OUTCOME',
+          payload: { status: n < failed ? 'FAILED' : 'COMPLETED' },
+        }),
+      ]).flat()
+    await tacho.service.record(runs('calm', newest.versionId, 1))
+    await tacho.service.record(runs('quick', body.versionId, 15))
+    const { page, close } = await tacho.open(`${tacho.home}/prompts/${promptId}`)
+    const text = page.getByLabel('Text')
+    await page.getByText('This is version 1, in force in development. The newest is version 2.').waitFor()
+    assert.equal(await text.inputValue(), 'Take your time.')
+    await page.getByText('v2 failed more often than v1, beyond chance.').waitFor()
+    await assertLooks(page, 'a prompt after a roll back')
+    await page.getByRole('button', { name: 'Show version 2' }).click()
+    await page.getByText('This is version 2, the newest. In force in development is version 1.').waitFor()
+    assert.equal(await text.inputValue(), 'Be quick.')
+    // What is saved is based on the text in force, and comes after the newest.
+    await page.getByRole('button', { name: 'Show version 1' }).click()
+    await text.fill('Take your time, and be kind.')
+    await page.getByRole('button', { name: 'Save version 3' }).click()
+    await page.getByText('This is version 3, the newest. In force in development is version 1.').waitFor()
+    assert.equal(await text.inputValue(), 'Take your time, and be kind.')
+    await close()
+  })
+
   test('a prompt is renamed, archived and restored; a policy in force is not archived', async () => {
     const { promptId } = await calls.newPrompt('Be brief.')
     const { page, close } = await tacho.open(`${tacho.home}/prompts/${promptId}`)

@@ -10,6 +10,7 @@ import { useState } from 'react'
 import { failedShare } from '../../web/text/figures.tsx'
 import { compact, duration, money, number } from '../../web/text/format.ts'
 import { Button } from '../../web/ui/button.tsx'
+import { StateText } from '../../web/ui/state.tsx'
 import { Nothing, Section } from '../../web/ui/section.tsx'
 import { ActDialog } from '../deployments/deploy-dialog.tsx'
 import { useInForce } from '../deployments/queries.ts'
@@ -73,6 +74,9 @@ export function Beside({ promptId, name, newestVersion }: Props) {
     before &&
     failureComparison({ ...inForce, name: `Version ${version}` }, { ...before, name: `version ${before.version}` })
   const isWorse = inForce !== undefined && before !== undefined && failsMoreThan(inForce, before)
+  const offered = isNewestOut ? newestVersion : deployment === null ? null : target
+  const offer = data?.items.find((result) => result.version === offered)
+  const isOfferWorse = inForce !== undefined && offer !== undefined && failsMoreThan(offer, inForce)
   const shown = [before, inForce]
     .filter((result) => result !== undefined)
     .sort((a, b) => Number(a.version) - Number(b.version))
@@ -139,6 +143,13 @@ export function Beside({ promptId, name, newestVersion }: Props) {
           {Number(target) > Number(version) ? 'Deploy' : 'Roll back to'} v{target}
           {Number(target) > Number(version) && ' again'}
         </Button>
+      )}
+      {isOfferWorse && place.may('admin') && (
+        <p className="mt-2 text-sm">
+          <StateText is="WARN">
+            v{offered} failed more often than v{version}, beyond chance.
+          </StateText>
+        </p>
       )}
       {asking !== null && (
         <ActDialog

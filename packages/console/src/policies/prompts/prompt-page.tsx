@@ -2,7 +2,10 @@ import type { Prompt } from '@tacho/contract/policies/prompt.ts'
 import { LIMITS } from '@tacho/contract/engine/limits.ts'
 import { useMutation, useQuery } from '@tanstack/react-query'
 import { getRouteApi, Navigate, useNavigate } from '@tanstack/react-router'
+import { useState } from 'react'
 import { api } from '../../web/api.ts'
+import type { Place } from '../../web/queries.ts'
+import { deploymentsQuery } from '../deployments/queries.ts'
 import { DeploymentHistory } from '../deployments/deployment-history.tsx'
 import { InForceSection } from '../deployments/in-force.tsx'
 import { ItemHead } from '../deployments/item-head.tsx'
@@ -90,8 +93,7 @@ function OfId() {
       {show === 'edit' && (
         <div className="grid grid-cols-1 gap-x-8 lg:grid-cols-[minmax(0,1fr)_20rem]">
           <div className="min-w-0 max-lg:order-last">
-            <Text key={data.newest.version} prompt={data} canWrite={place.may('admin')} />
-            <SinceBefore prompt={data} />
+            <Text prompt={data} place={place} />
           </div>
           <Beside promptId={promptId} name={data.name} newestVersion={data.newest.version} />
         </div>
@@ -114,27 +116,76 @@ function OfId() {
   )
 }
 
-function Text({ prompt: { workspaceId, promptId, newest }, canWrite }: { prompt: Prompt; canWrite: boolean }) {
-  const version = useQuery({ ...promptVersionQuery(workspaceId, promptId, newest.version), enabled: !newest.damaged })
-  const { error, refetch } = version
+/** First the version in force here; without one, the newest. Another publication does not change what a person reads or writes. */
+function Text({ prompt, place }: { prompt: Prompt; place: Place }) {
+  const newest = prompt.newest.version
+  const { name, id: environmentId } = place.environment
+  const deployed = useQuery(deploymentsQuery(environmentId))
+  const [chosen, setChosen] = useState<string | null>(null)
+  const inForce = deployed.data?.find(({ kind, id }) => kind === 'prompt' && id === prompt.promptId)?.version
+  const version = chosen ?? inForce ?? newest
+  if (deployed.isPending) return <Skeleton className="mt-5 h-80" />
+  if (chosen === null) setChosen(version)
+  const others = [...new Set([inForce ?? newest, newest])].filter((one) => one !== version)
+  const canWrite = place.may('admin')
+  return (
+    <>
+      {others.length > 0 && (
+        <p className="mt-5 -mb-3 flex flex-wrap items-center gap-x-2 text-sm text-soft">
+          <span>
+            This is <b className="font-medium text-ink">version {version}</b>
+            {version === inForce && `, in force in ${name}`}
+            {version === newest && ', the newest'}.
+            {others.map((one) =>
+              one === inForce
+                ? ` In force in ${name} is version ${one}${one === newest ? ', the newest' : ''}.`
+                : ` The newest is version ${one}.`,
+            )}
+          </span>
+          {others.map((one) => (
+            <button key={one} type="button" className="link min-h-6" onClick={() => setChosen(one)}>
+              Show version {one}
+            </button>
+          ))}
+        </p>
+      )}
+      <TextOf key={`${newest} ${version}`} {...{ prompt, version, canWrite }} onSaved={setChosen} />
+      <SinceBefore prompt={prompt} version={version} />
+    </>
+  )
+}
+
+interface TextOfProps {
+  prompt: Prompt
+  version: string
+  canWrite: boolean
+  onSaved: (version: string) => void
+}
+
+function TextOf({ prompt: { workspaceId, promptId, newest }, version, canWrite, onSaved }: TextOfProps) {
+  const isDamaged = newest.damaged && version === newest.version
+  const read = useQuery({ ...promptVersionQuery(workspaceId, promptId, version), enabled: !isDamaged })
   // A damaged text is never shown, and another one can be written.
-  const data = newest.damaged ? { ...newest, content: '' } : version.data
-  if (isBlocking(error, data)) return <Trouble error={error} retry={() => void refetch()} />
-  if (!data) return <Skeleton className="mt-5 h-80" />
-  return <Editor promptId={promptId} workspaceId={workspaceId} newest={data} canWrite={canWrite} />
+  const shown = isDamaged ? { version, content: '' } : read.data
+  if (isBlocking(read.error, shown)) return <Trouble error={read.error} retry={() => void read.refetch()} />
+  if (!shown) return <Skeleton className="mt-5 h-80" />
+  return <Editor {...{ workspaceId, promptId, shown, canWrite, onSaved }} newest={newest.version} />
 }
 
 interface EditorProps {
   workspaceId: string
   promptId: string
-  newest: { version: string; content: string }
+  newest: string
+  shown: { version: string; content: string }
   canWrite: boolean
+  onSaved: (version: string) => void
 }
 
-/** The newest version, to change. Saved, it is the next version; agents get it only once it is deployed. */
-function Editor({ workspaceId, promptId, newest, canWrite }: EditorProps) {
-  const written = useDraftState(`prompt ${workspaceId} ${promptId} ${newest.version}`, {
-    content: newest.content,
+/** A version, to change. Saved, it is the one after the newest; agents get it only once it is deployed. */
+function Editor({ workspaceId, promptId, newest, shown, canWrite, onSaved }: EditorProps) {
+  const from = shown.version === newest ? '' : ` from ${shown.version}`
+  const written = useDraftState(`prompt ${workspaceId} ${promptId} ${newest}${from}`, {
+    content: shown.content,
     note: '',
   })
   const { content, note } = written.value
@@ -142,9 +193,12 @@ function Editor({ workspaceId, promptId, newest, canWrite }: EditorProps) {
     mutationFn: () =>
       api.createPromptVersion({
         params: { workspaceId, promptId },
-        body: { content, note: note.trim() || null, follows: newest.version },
+        body: { content, note: note.trim() || null, follows: newest },
       }),
-    onSuccess: written.forget,
+    onSuccess({ version }) {
+      written.forget()
+      onSaved(version)
+    },
   })
   return (
     <form
@@ -155,7 +209,7 @@ function Editor({ workspaceId, promptId, newest, canWrite }: EditorProps) {
       }}
     >
       <PromptText value={content} onChange={(text) => written.set({ note, content: text })} readOnly={!canWrite} />
-      {canWrite && content !== newest.content && (
+      {canWrite && content !== shown.content && (
         <>
           <Field
             label="What changed, and why"
@@ -166,7 +220,7 @@ function Editor({ workspaceId, promptId, newest, canWrite }: EditorProps) {
           />
           <div className="mt-3 flex flex-wrap items-center gap-2">
             <Button type="submit" look="accent" busy={save.isPending} disabled={content === ''}>
-              Save version {Number(newest.version) + 1}
+              Save version {Number(newest) + 1}
             </Button>
             <Button look="quiet" onClick={written.forget}>
               Discard
@@ -181,13 +235,14 @@ function Editor({ workspaceId, promptId, newest, canWrite }: EditorProps) {
   )
 }
 
-/** What the newest version changed. */
-function SinceBefore({ prompt: { workspaceId, promptId, newest } }: { prompt: Prompt }) {
-  const [from, to] = [String(Number(newest.version) - 1), newest.version]
+/** What the version changed. */
+function SinceBefore({ prompt: { workspaceId, promptId }, version: to }: { prompt: Prompt; version: string }) {
+  const from = String(Number(to) - 1)
   const { items } = usePromptVersions(workspaceId, promptId)
+  const isWhole = (number: string) => items.some(({ version, damaged }) => version === number && !damaged)
   const { data } = useQuery({
     // A damaged text has no difference to show.
-    enabled: !newest.damaged && items.some(({ version, damaged }) => version === from && !damaged),
+    enabled: isWhole(from) && isWhole(to),
     queryKey: ['prompts', workspaceId, promptId, 'diff', from, to],
     queryFn: ({ signal }) =>
       api.diffPromptVersions({ params: { workspaceId, promptId }, query: { from, to } }, { signal }),
