@@ -85,8 +85,11 @@ describe('costs and data', { skip: withoutChromium }, () => {
     await notSent.waitFor()
     await page.keyboard.press('n')
     const dialog = page.getByRole('dialog')
+    // A button that does nothing yet says what is missing.
+    await dialog.getByText('Give it a name first.').waitFor()
     await dialog.getByLabel('Name').fill(`High cost ${HARM}`)
     await dialog.getByLabel('Kind').selectOption('High cost')
+    await dialog.getByText('Set “Cost in US dollars” first.').waitFor()
     await dialog.getByLabel('Cost').fill('1')
     await dialog.getByLabel('Holds for').fill('0')
     await assertLooks(page, 'alert dialog')

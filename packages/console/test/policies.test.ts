@@ -34,6 +34,8 @@ describe('policies and prompts', { skip: withoutChromium }, () => {
     const { page, close } = await tacho.open(`${tacho.home}/policies`)
     await page.getByRole('heading', { name: 'No policies yet' }).waitFor()
     await page.getByRole('link', { name: 'New policy' }).click()
+    const header = page.getByRole('banner').getByRole('link', { name: 'Policies' })
+    await header.and(page.locator('.bg-hover')).first().waitFor()
     await page.getByLabel('Id').fill('Big Refunds!')
     await page.getByText(/^Use only lower-case letters/).waitFor()
     await page.getByLabel('Id').fill('refund-limit')

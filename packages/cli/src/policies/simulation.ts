@@ -56,7 +56,7 @@ export function printResult({ action, severity, onError }: Simulation, result: S
   for (const { message } of result.warnings) printLine(`Warning: ${printable(message)}.`)
   printLine(strong(`It ${DOES[action]} ${what}.`))
   printLine(`Calls from ${result.from} to ${result.to}.`)
-  if (result.askedPerDay !== undefined) printLine(`It would ask ${spokenNumber(result.askedPerDay)} times a day.`)
+  if (result.askedPerDay !== undefined) printLine(`It would ask ${counted(result.askedPerDay, 'time')} a day.`)
   if (result.past) printPast(result.past)
   if (failures > 0) printFailures(result, matched, onError === null ? `severity ${severity}` : `onError ${onError}`)
   printStates(result)

@@ -64,6 +64,8 @@ export function AlertDialog({ environmentId, alert, onClose }: Props) {
   const { hasWindow, note } = KINDS[kind]
   const isCompared = canCompare(kind) && draft.against !== ''
   const label = isCompared ? 'Percent of last week' : KINDS[kind].label
+  const missing =
+    name.trim() === '' ? 'Give it a name first.' : label !== null && threshold === '' ? `Set “${label}” first.` : null
   const save = useMutation({
     mutationFn: () => {
       const body = bodyOf(draft)
@@ -77,7 +79,7 @@ export function AlertDialog({ environmentId, alert, onClose }: Props) {
     <FormDialog
       title={alert === null ? 'New alert' : 'Change this alert'}
       act={alert === null ? 'Create alert' : 'Change alert'}
-      isReady={name.trim() !== '' && (label === null || threshold !== '')}
+      isReady={missing === null}
       isBusy={save.isPending}
       error={save.error}
       onSubmit={() => save.mutate()}
@@ -178,6 +180,7 @@ export function AlertDialog({ environmentId, alert, onClose }: Props) {
             onChange={(to) => set({ agentId: to })}
           />
         </div>
+        {missing !== null && <p className="text-sm text-soft">{missing}</p>}
       </div>
     </FormDialog>
   )

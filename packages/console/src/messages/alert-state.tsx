@@ -83,7 +83,7 @@ export function UrgentAlerts() {
             >
               <bdi>{alert.name}</bdi>
             </Link>
-            <span className="min-w-0 truncate text-soft">{ruleText(alert)}</span>
+            <span className="min-w-0 truncate text-soft max-sm:whitespace-normal">{ruleText(alert)}</span>
             {alert.kind !== 'budget' && (
               <span className="ml-auto text-soft">
                 <Time at={alert.since} />

@@ -58,7 +58,7 @@ export function AlertsPage() {
             <bdi className="block truncate font-medium" title={alert.name}>
               {alert.name}
             </bdi>
-            <span className="block truncate text-soft" title={ruleText(alert)}>
+            <span className="block truncate text-soft max-sm:whitespace-normal" title={ruleText(alert)}>
               {alert.kind === 'budget' ? 'Budget: ' : 'Fires if '}
               {ruleText(alert)}
               {alert.agentId !== null && (

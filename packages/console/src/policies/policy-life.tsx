@@ -192,7 +192,7 @@ export function Blocked({ environmentId, policyId }: { environmentId: string; po
             <Link
               to="/w/$workspace/$environment/issues/$issueId"
               params={{ ...params, issueId: id }}
-              className="min-w-0 flex-1 truncate after:absolute after:inset-0"
+              className="min-w-0 flex-1 truncate after:absolute after:inset-0 max-sm:line-clamp-2 max-sm:whitespace-normal max-sm:wrap-anywhere"
             >
               <bdi title={title}>{title}</bdi>
             </Link>

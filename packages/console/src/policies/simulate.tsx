@@ -144,7 +144,7 @@ function SimulationResult({ result }: { result: Result }) {
         </ul>
       )}
       {result.askedPerDay !== undefined && result.hits > 0 && (
-        <p>It would ask {number(result.askedPerDay)} times a day.</p>
+        <p>It would ask {counted(result.askedPerDay, 'time')} a day.</p>
       )}
       {result.past && <Past past={result.past} />}
       {result.states && <States states={result.states} />}
@@ -209,21 +209,21 @@ function SimulationResult({ result }: { result: Result }) {
             {result.hitRuns.slice(0, RUNS_SHOWN).map(({ id, runId, eventId, toolName, at }) => (
               <li
                 key={id}
-                className="relative flex flex-wrap gap-x-3 border-b border-line py-1 last:border-0 hover:bg-hover"
+                className="relative flex flex-wrap items-baseline gap-x-2 border-b border-line py-1 last:border-0 hover:bg-hover"
               >
+                <bdi className="max-w-40 truncate font-mono">{toolName}</bdi>
+                <HitInput runId={runId} eventId={eventId} />
+                <span className="text-soft">
+                  <Time at={at} />
+                </span>
                 <Link
                   to="/w/$workspace/$environment/runs/$runId"
                   params={{ ...params, runId }}
                   search={{ step: eventId }}
-                  className="min-w-0 flex-1 truncate after:absolute after:inset-0"
+                  className="w-full truncate text-xs text-soft after:absolute after:inset-0 max-sm:order-2"
                 >
-                  <bdi>{runId}</bdi>
+                  in <bdi>{runId}</bdi>
                 </Link>
-                <bdi className="max-w-40 truncate font-mono text-soft">{toolName}</bdi>
-                <span className="text-soft">
-                  <Time at={at} />
-                </span>
-                <HitInput runId={runId} eventId={eventId} />
               </li>
             ))}
           </ul>
@@ -292,7 +292,7 @@ function HitInput({ runId, eventId }: { runId: string; eventId: string }) {
   const payload = data?.event.payload
   const input = isObject(payload) ? callInShort(payload, INPUT_CHARS) : ''
   return (
-    <bdi className="block h-5 w-full truncate font-mono text-xs text-soft" title={input}>
+    <bdi className="h-5 min-w-0 flex-1 truncate font-mono text-xs max-sm:order-1 max-sm:basis-full" title={input}>
       {input}
     </bdi>
   )

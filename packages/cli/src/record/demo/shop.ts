@@ -117,7 +117,7 @@ export const hastyRefund: Plot = (story, random) => {
     act(
       story,
       { toolName: 'refund_payment', input: { orderId, amount: order.total, reason: 'damaged' } },
-      { error: `No order ${orderId}` },
+      { error: `The order "${orderId}" does not exist` },
     )
   }
   story.model('Something went wrong with the refund. Could you tell me the number of your order?')

@@ -97,21 +97,22 @@ function renewNotifications(): void {
   void import('../../messages/push.ts').then(({ renew }) => renew())
 }
 
-/** Pages that Runs leads to and that are not below it in the address. */
-const OF_RUNS = /^\/w\/[^/]+\/[^/]+\/(sessions|search|compare|judge)(\/|$)/
+/** Pages that a page of the header leads to and that are not below it in the address. */
+const BELOW = /^\/w\/[^/]+\/[^/]+\/(?:(sessions|search|compare|judge)|(new-policy)|(new-prompt))(?:\/|$)/
 
 function PageLinks({ range }: { range: Range }) {
   const params = route.useParams()
   const { place } = route.useRouteContext()
   const waiting = usePendingCount(place.environment.id)
-  const isOfRuns = OF_RUNS.test(useLocation().pathname)
+  const [, runs, policies, prompts] = BELOW.exec(useLocation().pathname) ?? []
+  const above = runs ? 'Runs' : policies ? 'Policies' : prompts && 'Prompts'
   return HEADER_PAGES.map(({ name, ...page }) => (
     <Link
       key={name}
       {...withRange(page, range)}
       params={params}
       activeOptions={{ exact: page.to === '/w/$workspace/$environment', includeSearch: false }}
-      className={`rounded-md px-2.5 py-1 text-sm whitespace-nowrap text-soft hover:bg-hover hover:text-ink data-[status=active]:bg-hover data-[status=active]:font-medium data-[status=active]:text-ink${name === 'Runs' && isOfRuns ? ' bg-hover font-medium text-ink' : ''}`}
+      className={`rounded-md px-2.5 py-1 text-sm whitespace-nowrap text-soft hover:bg-hover hover:text-ink data-[status=active]:bg-hover data-[status=active]:font-medium data-[status=active]:text-ink${name === above ? ' bg-hover font-medium text-ink' : ''}`}
     >
       {name}
       {name === 'Approvals' && waiting.count > 0 && (
