@@ -12,6 +12,8 @@ const OUTPUTS = new Set(['PipeWrap', 'TTYWrap'])
 const OUTPUTS_MAX = 2
 let requests = 0
 let overAt = -Infinity
+let lookedAt = -Infinity
+let isIdle = false
 
 /** Whether requests were ended just now because only they kept the process running. */
 export const isHostOver = (): boolean => performance.now() - overAt < OVER_MS
@@ -40,8 +42,17 @@ export function endWithHost(endRequests: () => void, afterMs: number, { endWait 
   }
 }
 
-/** If the host goes on after all, its events are sent again. Bun and Deno do not say what keeps them running. */
+/** Requests of many clients look at the process together: a look takes the longer the more it does. */
 function onlyRequestsLeft(): boolean {
+  if (performance.now() - lookedAt >= LOOKED_MS / 2) {
+    lookedAt = performance.now()
+    isIdle = lookOnce()
+  }
+  return isIdle
+}
+
+/** If the host goes on after all, its events are sent again. Bun and Deno do not say what keeps them running. */
+function lookOnce(): boolean {
   const held = process.getActiveResourcesInfo?.().filter((name) => name !== 'TLSWrap') ?? []
   const others = held.filter((name) => name !== 'TCPSocketWrap')
   const sockets = held.length - others.length
