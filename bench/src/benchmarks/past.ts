@@ -19,7 +19,9 @@ export const past: Benchmark = {
   about: [
     `One decision by 10 policies, each of which reads the past: \`run.labels\`, \`run.calls\` and \`origin(…)\`. The run has ${CALLS} calls whose outputs \
 have ${OUTPUT_CHARS / 1_000} kB each. Each decided call then ends, and the next one has other values: up to four that were not looked up before, half of which are in an output. \
-**Memory** is that of the whole history of one such run. An output is read once, when its call ends: one of 10 kB, and one of 262,144 characters, the most of one text.`,
+**Memory** is that of the whole history of one such run. An output is read once, when its call ends: one of 10 kB, and one of 262,144 characters, the most of one text. \
+**The longest turn** is of an output of 262 kB on an event loop, as the SDKs read it: in parts, in other turns. In one piece it is read by a Python host without \
+an event loop, and before a decision that comes before its parts are read (in Python on an event loop, such a decision waits for the parts).`,
     'The bare limit is the same ten rules written by hand in the same language, for this case alone: it looks up whole words in one hash table, normalises nothing, \
 finds nothing in other spellings, and has no bound on its memory.',
   ],
@@ -50,11 +52,24 @@ function rowsOf(language: string, { engine, hand }: { engine: Figures; hand: Fig
     row(`${language}: decision, p99`, 'µs', engine.p99Us, hand.p99Us, below(25)),
     row(`${language}: memory of a run`, 'kB', engine.memoryKb, hand.memoryKb, below(1_000)),
     row(`${language}: an output of 10 kB`, 'µs', engine.outputUs, hand.outputUs),
-    row(`${language}: an output of 262 kB`, 'ms', milliseconds(engine), milliseconds(hand), below(5)),
+    row(
+      `${language}: an output of 262 kB, in one piece`,
+      'ms',
+      milliseconds(engine.longOutputUs),
+      milliseconds(hand.longOutputUs),
+      below(5),
+    ),
+    row(
+      `${language}: an output of 262 kB, the longest turn`,
+      'ms',
+      milliseconds(engine.longestTurnUs),
+      milliseconds(hand.longestTurnUs),
+      below(5),
+    ),
   ]
 }
 
-const milliseconds = ({ longOutputUs }: Figures) => longOutputUs.map((each) => each / 1_000)
+const milliseconds = (microseconds: number[]) => microseconds.map((each) => each / 1_000)
 
 /** A new process for each round: it prints its costs. */
 async function measuredInPython(file: string, by: PastLoad['by'], seconds: number): Promise<PastCost> {

@@ -17,7 +17,7 @@ from tacho_sdk.policy.history.run_history import HistoryCall, RunHistory
 
 NOW = 1_780_000_000_000
 LONG_CHARS = 262_144
-LONG_TURNS = 1
+LONG_TURNS = 5
 JUDGES = 1
 OUTPUTS = 12
 
@@ -25,17 +25,17 @@ OUTPUTS = 12
 class ByEngine:
     def __init__(self, policies: list[Policy]) -> None:
         self._policies = policies
-        self._history = RunHistory()
+        self.history = RunHistory()
 
     def said(self, words: str) -> None:
-        self._history.add_words(words)
+        self.history.add_words(words)
 
     def ended(self, call: dict[str, Any]) -> None:
         facts = (call["tool"], call["input"], call["ok"], call["decision"], call["does"], call["labels"], call["output"])
-        self._history.ended(HistoryCall(*facts))
+        self.history.ended(HistoryCall(*facts))
 
     def given(self, call: dict[str, Any]) -> Facts:
-        return Facts(call["tool"], call["input"], NOW, tool_labels=call["labels"], run_history=self._history)
+        return Facts(call["tool"], call["input"], NOW, tool_labels=call["labels"], run_history=self.history)
 
     def decide(self, facts: Facts) -> int:
         decision = decide(self._policies, facts)
@@ -120,6 +120,7 @@ def main(path: str, by: str, seconds: float) -> None:
     long_text = "".join(call["output"] for call in case["calls"][:30])[:LONG_CHARS]
     outputs = [time_of_output(case, make(), call["output"]) for call in case["calls"][:OUTPUTS]]
     longs = [time_of_output(case, make(), f"{turn} {long_text}") for turn in range(LONG_TURNS)]
+    longest = [longest_turn(case, make(), f"{turn} {long_text}") for turn in range(LONG_TURNS)]
     costs = {
         "p10Us": took[len(took) // 10] / 1e3,
         "p50Us": took[len(took) // 2] / 1e3,
@@ -127,6 +128,7 @@ def main(path: str, by: str, seconds: float) -> None:
         "memoryKb": memory_of(case, make),
         "outputUs": sorted(outputs)[OUTPUTS // 2] / 1e3,
         "longOutputUs": sorted(longs)[LONG_TURNS // 2] / 1e3,
+        "longestTurnUs": sorted(longest)[LONG_TURNS // 2] / 1e3,
     }
     print(json.dumps(costs))
 
@@ -165,6 +167,20 @@ def time_of_output(case: dict[str, Any], judge: Any, output: str) -> int:
     begun = time.perf_counter_ns()
     judge.ended(call)
     return time.perf_counter_ns() - begun
+
+
+def longest_turn(case: dict[str, Any], judge: Any, output: str) -> int:
+    """Of an event loop, where the history may read an output in other turns. By hand, it is read in one."""
+    if isinstance(judge, ByHand):
+        return time_of_output(case, judge, output)
+    judge.history = RunHistory(lambda _: True)
+    turns = [time_of_output(case, judge, output)]
+    is_left = True
+    while is_left:
+        begun = time.perf_counter_ns()
+        is_left = judge.history.read_part()
+        turns.append(time.perf_counter_ns() - begun)
+    return max(turns)
 
 
 def memory_of(case: dict[str, Any], make: Any) -> float:

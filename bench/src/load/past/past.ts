@@ -21,6 +21,8 @@ export interface PastCost {
   /** To take in an output of 10 kB, and one of 256 kB. */
   outputUs: number
   longOutputUs: number
+  /** Of the second: the longest turn of the host's loop, where the history may read it in other turns. By hand, it is read in one. */
+  longestTurnUs: number
 }
 
 /** What is measured: the past of one run, and decisions on it. */
@@ -32,15 +34,25 @@ interface Judge {
 }
 
 const LONG_CHARS = 262_144
+const LONG_OUTPUTS = LONG_CHARS / 10_000
+const LONG_TURNS = 7
 
 answer<PastLoad, PastCost>(({ by, seconds }) => {
   const given = pastCase()
+  const waiting: (() => void)[] = []
   const make = (): Judge => (by === 'engine' ? byEngine(given) : new RunByHand())
+  const makeOnLoop = (): Judge =>
+    by === 'engine' ? byEngine(given, new RunHistory((act) => waiting.push(act))) : new RunByHand()
   decideAll(given, make, seconds / 4)
   const decisions = decideAll(given, make, seconds)
   const { p50, p99 } = timesOf(decisions)
   const outputUs = timesOf(given.calls.map((_, n) => timeOfOutput(given, make(), n, 1))).p50 * 1_000
-  const long = Array.from({ length: 7 }, (_, n) => timeOfOutput(given, make(), n * 27, LONG_CHARS / 10_000))
+  const long = Array.from({ length: LONG_TURNS }, (_, n) => timeOfOutput(given, make(), n * 27, LONG_OUTPUTS))
+  const longest = Array.from({ length: LONG_TURNS }, (_, n) => {
+    const turns = [timeOfOutput(given, makeOnLoop(), n * 27, LONG_OUTPUTS)]
+    for (let act = waiting.shift(); act; act = waiting.shift()) turns.push(timeOf(act))
+    return Math.max(...turns)
+  })
   return {
     p10Us: (decisions.toSorted((a, b) => a - b)[Math.floor(decisions.length / 10)] ?? Number.NaN) * 1_000,
     p50Us: p50 * 1_000,
@@ -48,6 +60,7 @@ answer<PastLoad, PastCost>(({ by, seconds }) => {
     memoryKb: memoryOf(given, make),
     outputUs,
     longOutputUs: timesOf(long).p50 * 1_000,
+    longestTurnUs: timesOf(longest).p50 * 1_000,
   }
 })
 
@@ -75,8 +88,12 @@ function decideAll({ said, calls, next }: PastCase, make: () => Judge, seconds: 
 function timeOfOutput({ calls }: PastCase, judge: Judge, first: number, count: number): number {
   const outputs = Array.from({ length: Math.ceil(count) }, (_, n) => calls[(first + n) % calls.length]?.output)
   const call = { ...(calls[0] as HistoryCall), output: outputs.join('').slice(0, LONG_CHARS) }
+  return timeOf(() => judge.ended(call))
+}
+
+function timeOf(act: () => void): number {
   const from = performance.now()
-  judge.ended(call)
+  act()
   return performance.now() - from
 }
 
@@ -95,8 +112,7 @@ function memoryOf({ said, calls }: PastCase, make: () => Judge): number {
   return (used() - before) / judges.length / 1_000
 }
 
-function byEngine({ policies }: PastCase): Judge {
-  const history = new RunHistory()
+function byEngine({ policies }: PastCase, history = new RunHistory()): Judge {
   return {
     said: (words) => history.said(words),
     ended: (call) => history.ended(call),
