@@ -11,7 +11,7 @@ from array import array
 from collections.abc import Collection, Iterable, Iterator
 from itertools import pairwise
 
-from .words import TEXT_CHARS, numbers_of, readings, spellings, text_of_number, words_of
+from .words import TEXT_CHARS, numbers_of, parts_of_words, readings, spellings, text_of_number, words_of
 
 SOURCES_MAX = 16
 """Sources are bits."""
@@ -19,8 +19,7 @@ SOURCES_MAX = 16
 _SETS_MAX = 255
 _SLOTS_MIN = 1 << 11
 # That are added, or moved, in one part.
-_PART_WORDS = 1_024
-_PART_HASHES = 2_048
+_PART_HASHES = 1_024
 _PART_SLOTS = 8_192
 _SLOTS_MAX = 1 << 17
 _FILL_MAX = 0.85
@@ -70,18 +69,17 @@ class ValueIndex:
             if len(value) > TEXT_CHARS:
                 self.is_full = True
             for reading in readings(value[:TEXT_CHARS]):
-                words = words_of(reading)
-                for word in {word for word in words if len(word) <= _GROUP_MAX and not word.isalpha()}:
-                    self._add_start(word)
-                for at in range(0, len(words), _PART_WORDS):
-                    if at > 0:
+                last_words: list[str] = []
+                for words in parts_of_words(reading):
+                    if last_words:
                         yield from self._put_all(hashes, source)
                         yield
                         hashes = set()
-                    # With the last word of the part before.
-                    some_words = words[max(0, at - 1) : at + _PART_WORDS]
-                    hashes.update(map(hash, some_words))
-                    hashes.update(map(hash, pairwise(some_words)))
+                    for word in {word for word in words if len(word) <= _GROUP_MAX and not word.isalpha()}:
+                        self._add_start(word)
+                    hashes.update(map(hash, words))
+                    hashes.update(map(hash, pairwise(last_words + words)))
+                    last_words = words[-1:] or last_words
                 if not reading.isalpha():
                     hashes.update(hash((number,)) for number in numbers_of(reading))
         yield from self._put_all(hashes, source)

@@ -12,11 +12,14 @@ import binascii
 import re
 import string
 import unicodedata
+from collections.abc import Iterator
 
 from ..text import number_text
 
 TEXT_CHARS = 262_144
 """Of one text that are read; the rest of a longer one is unknown."""
+
+_PART_CHARS = 8_192
 
 _INVISIBLE = re.compile("[\u00ad\u180e\u200b-\u200f\u202a-\u202e\u2060-\u2064\u2066-\u2069\ufeff]")
 _WORD = re.compile(r"[^\W_]+")
@@ -28,15 +31,27 @@ _SPELLED = re.compile(rf"\s*{_OPENING.pattern}\s*")
 
 
 def words_of(text: str) -> list[str]:
-    is_ascii = text.isascii()
-    if is_ascii and text.isalnum():
+    if text.isascii() and text.isalnum():
         return [text.lower()]
+    return [word for words in parts_of_words(text) for word in words]
+
+
+def parts_of_words(text: str) -> Iterator[list[str]]:
+    """The words of a long text in parts, between which a host can do other things."""
+    is_ascii = text.isascii()
     plain = text if is_ascii else _INVISIBLE.sub("", unicodedata.normalize("NFKC", text))
     if "(" in plain or "[" in plain or "<" in plain or "{" in plain:
         plain = plain.lower()
         if _OPENING.search(plain):
             plain = _SPELLED.sub(" ", plain)
-    return plain.translate(_IN_WORDS).split() if is_ascii else _WORD.findall(plain.lower())
+    plain = plain.translate(_IN_WORDS) if is_ascii else plain.lower()
+    at = 0
+    while at < len(plain):
+        # Up to the end of a word.
+        cut_word = _WORD.match(plain, at + _PART_CHARS)
+        end = at + _PART_CHARS if cut_word is None else cut_word.end()
+        yield plain[at:end].split() if is_ascii else _WORD.findall(plain, at, end)
+        at = end
 
 
 def readings(text: str) -> list[str]:
