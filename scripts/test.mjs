@@ -134,6 +134,8 @@ async function runTests() {
   const groups = isShared ? groupFiles(files, concurrency) : files.map((file) => ({ program: file, files: [file] }))
   const times = options.slowest && isShared ? path.resolve(RUN_FOLDER, 'times') : null
   if (times) process.env.TEST_TIMES = times
+  // For packages/server/test/setup/migrated-store.ts. A watching run would outlive a change of the migrations.
+  if (isShared) process.env.TEST_STORE = path.resolve(RUN_FOLDER, 'store.db')
   const tests = run({
     files: groups.map(({ program }) => program),
     concurrency,

@@ -1,10 +1,16 @@
 /**
  * Starts a server in this process: the one that `npm test` has built, because loading a thousand sources takes longer than most
- * tests. A test file that runs alone starts the sources.
+ * tests. A test file that runs alone starts the sources. A new embedded store begins as a copy.
  */
 import type * as main from '../../src/process/main.ts'
+import { placeStore } from './migrated-store.ts'
 
 const SOURCE = new URL('../../src/process/main.ts', import.meta.url).href
 const built = new Map(JSON.parse(process.env['TEST_MODULES'] ?? '[]') as [source: string, built: string][])
 
-export const { startServer } = (await import(built.get(SOURCE) ?? SOURCE)) as typeof main
+const { startServer: start } = (await import(built.get(SOURCE) ?? SOURCE)) as typeof main
+
+export const startServer: typeof start = async (config, options) => {
+  if (config.databaseUrl === null) await placeStore(config.dataDir)
+  return start(config, options)
+}
