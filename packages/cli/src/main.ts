@@ -314,7 +314,7 @@ async function suggestOption(error: string, program: Command, args: readonly str
 }
 
 /** Runs a command line and answers with its exit code. */
-async function run(args: readonly string[]): Promise<number> {
+export async function runCommandLine(args: readonly string[]): Promise<number> {
   // The server keeps running when its output has no reader.
   if (args[0] !== 'serve' || !args.every(isNoHelp)) endWithReader()
   let program: Command | undefined
@@ -337,4 +337,4 @@ async function run(args: readonly string[]): Promise<number> {
   }
 }
 
-if (import.meta.main) process.exitCode = await run(process.argv.slice(2))
+if (import.meta.main) process.exitCode = await runCommandLine(process.argv.slice(2))

@@ -4,6 +4,7 @@ import { once } from 'node:events'
 import path from 'node:path'
 import { after, test } from 'node:test'
 import { eventually } from '../../server/test/setup/eventually.ts'
+import { workDone } from '../../server/test/setup/work-done.ts'
 import { ended, runCommand, startServer, startTacho } from './tacho.ts'
 
 const server = await startServer()
@@ -56,8 +57,9 @@ test('demo shows runs, approvals, issues, a prompt with two versions and policie
     policies: (await json<{ items: object[] }>('policies', 'list', '-w', 'default')).items,
   })
   const regressed = async () => (await issues()).reduce((sum, { regressions }) => sum + regressions, 0)
-  // The last detection is reviewed a moment later.
+  // The last detection is reviewed a moment later, as are failures of runs.
   await eventually(async () => (await regressed()) > 0, 'the regression')
+  await workDone(server, 'find_failures', 'review_issue_record')
   const before = await lists()
   assert.deepEqual(
     before.approvals.map(({ status }) => status).toSorted((a, b) => a.localeCompare(b)),
