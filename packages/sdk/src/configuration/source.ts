@@ -86,16 +86,8 @@ export class ConfigurationSource {
   /** The service counts this client among those that ask. */
   isCounted = false
 
-  constructor(
-    core: Core,
-    {
-      refreshMs = REFRESH_MS,
-      cacheMaxAgeMs = Infinity,
-      cacheFreshMs = 0,
-      oldAfterMs = OLD_AFTER_MS,
-    }: ConfigurationOptions,
-    cache?: ConfigurationCache,
-  ) {
+  constructor(core: Core, options: ConfigurationOptions, cache?: ConfigurationCache) {
+    const { refreshMs = REFRESH_MS, cacheMaxAgeMs = Infinity, cacheFreshMs = 0, oldAfterMs = OLD_AFTER_MS } = options
     this.#core = core
     const isUsable = typeof refreshMs === 'number' && refreshMs >= REFRESH_MIN_MS && refreshMs <= REFRESH_MAX_MS
     if (!isUsable) {
@@ -281,11 +273,8 @@ export class ConfigurationSource {
         reply.status === 401
           ? 'The API key is unknown, expired or revoked.'
           : 'The key needs the scopes config:read and policies:read.'
-      diagnostics.report(
-        'error',
-        'configuration_refused',
-        `The service refused the configuration: ${reply.status}. ${scopes}`,
-      )
+      const message = `The service refused the configuration: ${reply.status}. ${scopes}`
+      diagnostics.report('error', 'configuration_refused', message)
       return false
     }
     if (reply.status !== 200) return this.#fail(`status ${reply.status}`, reply.header('retry-after'))
