@@ -24,6 +24,8 @@ export interface FoundCondition {
   /** By call. */
   asks: readonly boolean[]
   leftOut: { calls: number; kept: number }
+  /** An agent may ask again what was rejected. */
+  differentRejected: number
 }
 
 const [DEPTH, FIELDS, LISTED, TEXT_CHARS] = [3, 60, 20, 60]
@@ -74,16 +76,37 @@ export async function proposedCondition(calls: readonly DecidedCall[]): Promise<
     asks.push(isAsked(compiled.condition, call, addition.asks[at] === 1))
   }
   if (rejected.some((at) => !asks[at])) return null
-  const leftOut = { calls: 0, kept: 0 }
-  const step = Math.ceil(rejected.length / LEFT_OUT)
-  for (let at = 0; rejected.length > 1 && at < rejected.length; at += step) {
-    await turn()
-    const one = rejected[at]!
-    const without = await search(calls, fields, new Set(rejected.filter((other) => other !== one)), one)
-    leftOut.calls += 1
-    if (without === null || without.asks[one] === 1) leftOut.kept += 1
+  const different = await differentCalls(calls, rejected)
+  const leftOut = await leaveOut(calls, fields, different)
+  return { addition: addition.text, asks, leftOut, differentRejected: different.length }
+}
+
+/** Equal calls together. */
+async function differentCalls(calls: readonly DecidedCall[], rejected: readonly number[]): Promise<number[][]> {
+  const different = new Map<string, number[]>()
+  for (const [n, at] of rejected.entries()) {
+    if (n % CALLS_IN_TURN === 0) await turn()
+    const key = JSON.stringify([calls[at]?.toolName, calls[at]?.input])
+    const equal = different.get(key)
+    if (equal) equal.push(at)
+    else different.set(key, [at])
   }
-  return { addition: addition.text, asks, leftOut }
+  return [...different.values()]
+}
+
+/** Equal calls are left out together: one would show what the search knows of the others. */
+async function leaveOut(calls: readonly DecidedCall[], fields: readonly Field[], different: readonly number[][]) {
+  const leftOut = { calls: 0, kept: 0 }
+  const rejected = different.flat()
+  const step = Math.ceil(different.length / LEFT_OUT)
+  for (let at = 0; different.length > 1 && at < different.length; at += step) {
+    await turn()
+    const same = new Set(different[at])
+    const without = await search(calls, fields, new Set(rejected.filter((other) => !same.has(other))), same)
+    leftOut.calls += 1
+    if (without === null || [...same].every((one) => without.asks[one] === 1)) leftOut.kept += 1
+  }
+  return leftOut
 }
 
 /** By the engine, where the call is recorded whole; otherwise as the search took it. */
@@ -136,14 +159,14 @@ function valueOf({ input, sealed }: DecidedCall, path: readonly string[]): unkno
   return sealed.some((other) => other.startsWith(`${pointer}/`)) ? UNKNOWN : value
 }
 
-/** @param left a rejected call that the search does not know: it is neither kept nor counted. */
+/** @param left rejected calls that the search does not know: they are neither kept nor counted. */
 async function search(
   calls: readonly DecidedCall[],
   fields: readonly Field[],
   rejected: ReadonlySet<number>,
-  left?: number,
+  left: ReadonlySet<number> = new Set(),
 ): Promise<Atom | null> {
-  const counted = Uint8Array.from(calls, ({ isRejected }, at) => (!isRejected && at !== left ? 1 : 0))
+  const counted = Uint8Array.from(calls, ({ isRejected }, at) => (!isRejected && !left.has(at) ? 1 : 0))
   const most = sumOf(counted, counted, counted)
   const atoms: Atom[] = []
   for (const field of fields) {
@@ -190,10 +213,10 @@ function atomsOf(
   { name, guards, values }: Field,
   calls: readonly DecidedCall[],
   rejected: ReadonlySet<number>,
-  left: number | undefined,
+  left: ReadonlySet<number>,
 ): Found[] {
   const ofRejected = [...rejected].map((at) => values[at])
-  const ofApproved = values.filter((_, at) => !rejected.has(at) && at !== left && calls[at]?.isRejected === false)
+  const ofApproved = values.filter((_, at) => !rejected.has(at) && !left.has(at) && calls[at]?.isRejected === false)
   const atom = (text: string, type: string, rank: number, holds: (value: never) => boolean): Found => {
     const asks = new Uint8Array(values.length)
     for (const [at, value] of values.entries()) {

@@ -122,16 +122,17 @@ async function propose(calls: readonly DecidedCall[], present: string | null): P
     high,
     leftOut: foundCondition.leftOut,
   }
-  return { proposed, why: null, caveats: caveatsOf(proposed, rejected.length, calls) }
+  return { proposed, why: null, caveats: caveatsOf(proposed, foundCondition.differentRejected, calls) }
 }
 
-function caveatsOf({ leftOut }: ProposedCondition, rejected: number, calls: readonly DecidedCall[]): string[] {
+function caveatsOf({ leftOut }: ProposedCondition, different: number, calls: readonly DecidedCall[]): string[] {
+  const rejected = calls.filter(({ isRejected }) => isRejected).length
   // None of so many calls was missed: the lower end of the 95 % interval for calls like these.
-  const keptPercent = Math.floor(100 * 0.05 ** (1 / rejected))
+  const keptPercent = Math.floor(100 * 0.05 ** (1 / different))
   const unread = calls.filter(({ input, sealed }) => input === null || sealed.length > 0).length
   return [
     `It keeps all ${rejected} rejected calls because it was made from them. With 95 % confidence, it asks about at least ${keptPercent} % of calls to come that people would reject, if they are like these`,
-    ...(rejected < FEW ? [`${rejected} rejected calls are few`] : []),
+    ...(different < FEW ? [`${different} ${different < rejected ? 'different ' : ''}rejected calls are few`] : []),
     ...(leftOut.kept < leftOut.calls
       ? [
           `${leftOut.calls - leftOut.kept} of ${leftOut.calls} rejected calls would not have been asked about, had the search not known them`,

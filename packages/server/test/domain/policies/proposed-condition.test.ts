@@ -38,6 +38,12 @@ test('lists of texts: first what was never approved, and names of tools', async 
   assert.equal((await proposedCondition(tools))?.addition, '!(tool.name in ["pay", "read"])')
 })
 
+test('a rejected call that was asked again is left out with the first one', async () => {
+  const twice = [987, 987, 5_000, 5_000].map((amount) => rejected({ amount }))
+  const found = await proposedCondition([...[10, 80, 230, 412].map((amount) => approved({ amount })), ...twice])
+  assert.deepEqual([found?.leftOut, found?.differentRejected], [{ calls: 2, kept: 1 }, 2])
+})
+
 test('two together only if that asks about fewer', async () => {
   const calls = [
     approved({ amount: 900, to: 'ada' }),
