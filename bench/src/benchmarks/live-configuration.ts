@@ -6,13 +6,13 @@ import { startBareServer } from '../bare/http-server.ts'
 import type { Benchmark, Setting } from '../benchmark.ts'
 import { startChild } from '../child.ts'
 import { openPostgres } from '../engines/postgres.ts'
-import type { SdkCall } from '../load/sdk-waiting.ts'
 import type { Opened, WaitingAnswer, WaitingCall } from '../load/waiting.ts'
 import { below, row } from '../result.ts'
 import { startServer, type Server } from '../server.ts'
 import type { Usage } from '../server-process.ts'
 import { timesOf } from '../stats.ts'
 import { whole } from '../text.ts'
+import { CLIENTS_OF_PROCESS, PYTHON_PROCESSES, stoppedClients, TYPESCRIPT_PROCESSES } from './stopped-clients.ts'
 
 const TARGET = '/openapi/v1/runtime-config?wait=25'
 /** A quick run measures less than a figure can show. */
@@ -84,8 +84,6 @@ async function configurationOf(server: Server): Promise<{ tag: string; text: str
 }
 
 const PUBLICATIONS = 20
-const SDK_PROCESSES = 2
-const OF_SDK = 'stop to the last blocked call, clients of the SDK'
 
 export const liveConfiguration: Benchmark = {
   name: 'postgres-live-configuration',
@@ -96,8 +94,9 @@ export const liveConfiguration: Benchmark = {
 time of a client begins with the operator's request and ends when it has decided a call by the new configuration. Then the agent of all clients is \
 stopped; the last client that blocks its call counts. The bare limit is one process of \`node:http\` that answers as many waiting clients with the same \
 text at once, and knows no database.`,
-    `The clients are minimal, in one process. The last row has 1,000 clients of the TypeScript SDK in ${SDK_PROCESSES} processes: each makes a guarded call \
-as soon as its configuration changes.`,
+    `These clients are minimal, in one process. The last rows are of real ones: ${TYPESCRIPT_PROCESSES} processes with ${CLIENTS_OF_PROCESS} clients of the \
+TypeScript SDK each, and ${PYTHON_PROCESSES} with ${CLIENTS_OF_PROCESS} of the Python SDK. Each makes a guarded call as soon as its configuration changes, and records it. They share the \
+machine with the server.`,
   ],
   run: async (setting) => {
     const { plan, say } = setting
@@ -143,21 +142,25 @@ as soon as its configuration changes.`,
       }
     }
     const of = (name: keyof (typeof figures)[number]) => figures.map((each) => each[name])
-    const sdkMs = await stoppedSdks(server, operator, isQuick ? 4 : count).catch((error: Error) => error.message)
+    // They need more of a busy machine than all else here.
+    const real = await stoppedClients(server, operator, plan).catch((error: Error) => error.message)
     return {
       rows: [
         row('publication to decision, p99 of all clients', 'ms', of('published'), of('bare'), below(1_000)),
         row('stop to the last blocked call', 'ms', of('stopped'), of('bareLast'), below(1_000)),
-        ...(typeof sdkMs === 'number' ? [row(OF_SDK, 'ms', [sdkMs], null, below(1_000))] : []),
+        ...(typeof real === 'string' ? [] : real),
       ],
-      // Its clients need more of a busy machine than all else here.
-      notes: typeof sdkMs === 'number' ? [] : [`The clients of the SDK were not measured: ${sdkMs}.`],
+      notes: typeof real === 'string' ? [`The clients of the SDKs were not measured: ${real}.`] : [],
     }
   },
 }
 
 /** Each client decided by the new configuration, and as it says. */
-function assertAll(decided: WaitingAnswer['decided'], count: number, isBlocked: boolean): WaitingAnswer['decided'] {
+export function assertAll(
+  decided: WaitingAnswer['decided'],
+  count: number,
+  isBlocked: boolean,
+): WaitingAnswer['decided'] {
   const right = decided.filter((each) => each.isBlocked === isBlocked)
   if (right.length < count) throw new Error(`${right.length} of ${count} clients decided by the new configuration`)
   return right
@@ -165,7 +168,7 @@ function assertAll(decided: WaitingAnswer['decided'], count: number, isBlocked: 
 
 const now = (): number => performance.timeOrigin + performance.now()
 
-type Operator = Awaited<ReturnType<typeof operatorOf>>
+export type Operator = Awaited<ReturnType<typeof operatorOf>>
 
 /** What an operator does. Each act returns the time at which it was requested. */
 async function operatorOf(server: Server) {
@@ -195,30 +198,14 @@ async function operatorOf(server: Server) {
       stopId = (await server.operator<{ id: string }>(`${environment}/stops`, stop)).id
       return begun
     },
-    resume: () => server.operator(`${environment}/stops/${stopId}/resume`, {}),
-  }
-}
-
-async function stoppedSdks(server: Server, operator: Operator, count: number): Promise<number> {
-  const { url, headers } = server
-  const each = count / SDK_PROCESSES
-  const children = Array.from({ length: SDK_PROCESSES }, () =>
-    startChild<SdkCall, WaitingAnswer>(new URL('../load/sdk-waiting.ts', import.meta.url)),
-  )
-  try {
-    const all = (call: SdkCall) => Promise.all(children.map((child) => child.call(call)))
-    await all({ open: each, url, apiKey: headers['x-api-key'] ?? '' })
-    const begun = await operator.stop()
-    const answers = await all({ changes: each })
-    const decided = assertAll(
-      answers.flatMap((one) => one.decided),
-      count,
-      true,
-    )
-    await operator.resume()
-    await all({ close: true })
-    return Math.max(...decided.map(({ at }) => at - begun))
-  } finally {
-    for (const child of children) await child[Symbol.asyncDispose]()
+    async resume(): Promise<number> {
+      const begun = now()
+      await server.operator(`${environment}/stops/${stopId}/resume`, {})
+      return begun
+    },
+    /** How many clients have confirmed the newest stop. */
+    async confirmed(): Promise<number> {
+      return (await server.operator<{ clients: { confirmed: number } }>(`${environment}/stops`)).clients.confirmed
+    },
   }
 }

@@ -1,4 +1,4 @@
-/** Clients of the SDK that make a guarded call as soon as their configuration changes; blocked ones count. In a process of its own. */
+/** Clients of the SDK that make a guarded call as soon as their configuration changes. In a process of its own. */
 import { setTimeout as sleep } from 'node:timers/promises'
 import { Tacho, ToolBlockedError } from '@tacho/sdk'
 import { answer } from '../child.ts'
@@ -45,14 +45,21 @@ async function open({ url, apiKey }: OpenedSdks, index: number): Promise<void> {
   })
   clients.push(client)
   const refund = client.guard(async ({ amount }: { amount: number }) => amount, { name: 'refund' })
-  await client.configuration.ready()
-  client.configuration.onChange(() => {
-    void client
+  await client.configuration.ready(60_000)
+  // The first guarded call loads what the others use.
+  await client.run(() => refund({ amount: 5 }))
+  client.configuration.onChange(() => void call())
+
+  async function call(): Promise<void> {
+    const isBlocked = await client
       .run(() => refund({ amount: 5 }))
-      .catch((error: unknown) => {
-        // An earlier change, such as the end of a stop, may come late.
-        if (!(error instanceof ToolBlockedError)) throw error
-        decided.push({ at: performance.timeOrigin + performance.now(), isBlocked: true })
-      })
-  })
+      .then(
+        () => false,
+        (error: unknown) => {
+          if (error instanceof ToolBlockedError) return true
+          throw error
+        },
+      )
+    decided.push({ at: performance.timeOrigin + performance.now(), isBlocked })
+  }
 }

@@ -1,0 +1,72 @@
+"""Clients of the SDK that make a guarded call as soon as their configuration changes. Prints a line for each call of its parent."""
+
+import json
+import os
+import sys
+import threading
+import time
+from functools import partial
+
+import tacho_sdk as tacho
+
+_CHANGES_SECONDS = 20.0
+_OPENED_AT_ONCE = 10
+
+clients: list[tacho.Tacho] = []
+decided: list[dict[str, object]] = []
+arrived = threading.Condition()
+
+
+def call(client: tacho.Tacho) -> None:
+    is_blocked = False
+    try:
+        with client.run():
+            client.guard(lambda amount: amount, name="refund")(amount=5)
+    except tacho.ToolBlockedError:
+        is_blocked = True
+    with arrived:
+        decided.append({"at": time.time() * 1_000, "isBlocked": is_blocked})
+        arrived.notify_all()
+
+
+def open_one(url: str, key: str, name: str) -> None:
+    client = tacho.Tacho(base_url=url, api_key=key, agent_id="support", agent_name="support", client_id=name)
+    clients.append(client)
+    client.configuration.ready(60.0)
+    call(client)
+    client.configuration.on_change(lambda *_: threading.Thread(target=partial(call, client)).start())
+
+
+def opened(url: str, key: str, count: int) -> list[dict[str, object]]:
+    for first in range(0, count, _OPENED_AT_ONCE):
+        names = [f"python-{os.getpid()}-{first + index}" for index in range(min(_OPENED_AT_ONCE, count - first))]
+        threads = [threading.Thread(target=open_one, args=(url, key, name)) for name in names]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+    decided.clear()
+    # Waiting begins a second after the first load.
+    time.sleep(3)
+    return []
+
+
+def changed(count: int) -> list[dict[str, object]]:
+    with arrived:
+        arrived.wait_for(lambda: len(decided) >= count, _CHANGES_SECONDS)
+        since = list(decided)
+        decided.clear()
+    return since
+
+
+for line in sys.stdin:
+    asked = json.loads(line)
+    answer: list[dict[str, object]] = []
+    if "open" in asked:
+        answer = opened(asked["url"], asked["apiKey"], asked["open"])
+    elif "changes" in asked:
+        answer = changed(asked["changes"])
+    else:
+        for one in clients:
+            one.shutdown()
+    print(json.dumps({"decided": answer}), flush=True)
