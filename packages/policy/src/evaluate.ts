@@ -2,6 +2,7 @@ import type { Condition } from './evaluation/condition.ts'
 import { factReader, OWN_NAME } from './input/facts.ts'
 import { positionAt } from './language/position.ts'
 import { Failure, type FactReader, OutOfSteps, Scope, Unreadable } from './evaluation/value.ts'
+import { isShort } from './language/syntax.ts'
 import { VARIABLE_NAMES, type Facts } from './language/variables.ts'
 
 /** Unreadable: failed because the input cannot be read, or because it ran out of steps, which only a large input needs. */
@@ -18,10 +19,12 @@ export function evaluate(condition: Condition, facts: Facts): Evaluation {
 
 /** The same, with facts that several conditions share. */
 export function evaluateWith(
-  { run, source, names }: Pick<Condition, 'run' | 'source' | 'names'>,
+  { run, source, names, tool }: Pick<Condition, 'run' | 'source' | 'names' | 'tool'>,
   { fact, history }: FactReader,
 ): Evaluation {
   try {
+    const name = tool === undefined ? undefined : fact(NAME)
+    if (name !== tool && isShort(name)) return { ok: true, matched: false }
     const isOfServer = names.has('tool.server')
     const read = isOfServer ? (slot: number) => fact(slot === NAME ? OWN_NAME : slot) : fact
     const result = run(new Scope({ fact: read, history }))

@@ -1,7 +1,8 @@
-/** Loops over the calls that have a value find what a walk over all calls finds, for the same steps. */
+/** What a condition need not evaluate: calls with another value, and all for another tool. Results and steps stay the same. */
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { compileCondition } from '../src/compile.ts'
+import { evaluate } from '../src/evaluate.ts'
 import { Failure, OutOfSteps, Scope } from '../src/evaluation/value.ts'
 import { RunHistory, type HistoryCall } from '../src/history/run-history.ts'
 import { factReader } from '../src/input/facts.ts'
@@ -99,4 +100,19 @@ test('a loop that seeks calls finds what one over all calls finds, for the same 
     }
   }
   for (const source of SOUGHT) assert.ok((seen.get(source)?.size ?? 0) > 1, `${source} has several results`)
+})
+
+test('a condition of one tool is not evaluated for others, unless the name means the own name of the tool', () => {
+  const run = (source: string, name: unknown) =>
+    evaluate(conditionOf(source), { tool: { name: name as string }, now: 0 })
+  const costly = 'tool.name == "pay" && "a".matches("a") && tool.name.split("").map(a, "x".split("").map(b, b)) != []'
+  const long = 'x'.repeat(4_000_000)
+  assert.deepEqual(run(costly, 'pay'), { ok: true, matched: true })
+  assert.deepEqual(run(costly, 'refund'), { ok: true, matched: false })
+  // The comparison of a very long name costs steps.
+  assert.equal(run(costly, long).ok, false)
+  assert.equal(run(costly, 5).ok, false)
+  const own = 'tool.name == "drop" && tool.server == "db"'
+  assert.deepEqual(run(own, 'mcp__db__drop'), { ok: true, matched: true })
+  assert.deepEqual(run(own, 'mcp__db__read'), { ok: true, matched: false })
 })

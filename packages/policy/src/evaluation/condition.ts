@@ -1,5 +1,5 @@
 import { build } from './build.ts'
-import { childrenOf, dottedName, isOfHistory, type Node } from '../language/syntax.ts'
+import { childrenOf, dottedName, firstToolOf, isOfHistory, type Node } from '../language/syntax.ts'
 import type { Step } from './value.ts'
 
 /** A checked condition, ready to evaluate. Stateless: any number of evaluations can share it. */
@@ -11,6 +11,8 @@ export type Condition = {
   readonly run: Step
   /** Whether it needs the past of the run. */
   readonly readsHistory: boolean
+  /** It is false for all other tools, and reads nothing to say so. */
+  readonly tool?: string | undefined
 }
 
 const nodesOf = (node: Node): Node[] => [node, ...childrenOf(node).flatMap(nodesOf)]
@@ -20,7 +22,9 @@ export function conditionOf(source: string, root: Node): Condition {
   const nodes = nodesOf(root)
   const names = new Set(nodes.map(dottedName))
   const readsHistory = nodes.some(isOfHistory) || names.has('run.labels') || names.has('run.calls')
-  return Object.freeze({ source, root, names, run: build(root), readsHistory })
+  // There, `tool.name` is the tool's own name.
+  const tool = names.has('tool.server') ? undefined : firstToolOf(root)
+  return Object.freeze({ source, root, names, run: build(root), readsHistory, tool })
 }
 
 /** The conditions of earlier processes, which the same program checked. */

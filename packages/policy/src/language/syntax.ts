@@ -69,6 +69,14 @@ export function dottedName(node: Node): string | undefined {
   return node.kind === 'field' && node.object.kind === 'name' ? `${node.object.name}.${node.key}` : undefined
 }
 
+/** The tool in `tool.name == "pay" && …`: for all others, the condition is false. */
+export function firstToolOf(node: Node): string | undefined {
+  if (node.kind !== 'binary') return undefined
+  const { operator, left, right } = node
+  if (operator === '&&') return firstToolOf(left)
+  return operator === '==' && dottedName(left) === 'tool.name' ? literalText(right) : undefined
+}
+
 /** Whether a node reads the past of the run beside its arguments. */
 export function isOfHistory(node: Node): boolean {
   return node.kind === 'call' && node.name === 'origin'
