@@ -1,10 +1,11 @@
 /** The frameworks of Python: a run as a tape, and the same agent replayed from it. The tape's cursor is the same for both languages. */
 import assert from 'node:assert/strict'
 import { spawn } from 'node:child_process'
-import { existsSync, mkdtempSync, rmSync } from 'node:fs'
+import { once } from 'node:events'
+import { existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import os from 'node:os'
 import path from 'node:path'
-import { text as readText } from 'node:stream/consumers'
+import { createInterface } from 'node:readline'
 import { test } from 'node:test'
 import { fileURLToPath } from 'node:url'
 import { ReplayHost } from '../../cli/src/record/tape/host.ts'
@@ -16,6 +17,16 @@ import { DONE, FOURTH, THREE_REFUNDS } from './scene.ts'
 import { assertAtFirstAnswer, withOtherInput, withOtherOrder } from './twisted-tape.ts'
 
 const AGENTS = fileURLToPath(new URL('replay_agents.py', import.meta.url))
+const FORKED = fileURLToPath(new URL('forked.py', import.meta.url))
+/** What its agents load, but the SDK. */
+const FRAMEWORKS = {
+  openai: ['openai'],
+  openai_responses: ['openai'],
+  anthropic: ['anthropic'],
+  langgraph: ['langchain_openai', 'langgraph.prebuilt'],
+  pydantic_ai: ['pydantic_ai', 'pydantic_ai.models.openai'],
+  openai_agents: ['agents'],
+}
 const HEAD = {
   agent: 'Refunds',
   policies: [
@@ -30,20 +41,42 @@ const HEAD = {
   ],
 }
 
-async function run(framework: string, prompt: string, proof: string, variables: Record<string, string>) {
-  const env = {
-    ...process.env,
-    OPENAI_API_KEY: 'key',
-    ANTHROPIC_API_KEY: 'key',
-    PYTHONPATH: path.join(PYTHON_SDK, 'src'),
-    ...variables,
-  }
-  const child = spawn(interpreter, [AGENTS, framework, prompt, proof], { env, stdio: ['ignore', 'ignore', 'pipe'] })
-  const ended = new Promise((resolve) => child.once('close', resolve))
-  return { stderr: await readText(child.stderr), code: await ended }
+interface AgentRun {
+  prompt: string
+  /** A file that the tool writes. */
+  proof: string
+  variables: Record<string, string>
 }
 
-for (const framework of ['openai', 'openai_responses', 'anthropic', 'langgraph', 'pydantic_ai', 'openai_agents']) {
+/** Runs agents of a framework that one process has loaded, each in a process of its own. */
+function startAgents(framework: string, modules: readonly string[], folder: string) {
+  const keys = { OPENAI_API_KEY: 'key', ANTHROPIC_API_KEY: 'key', PYTHONPATH: path.join(PYTHON_SDK, 'src') }
+  const env = { ...process.env, ...keys }
+  const child = spawn(interpreter, [FORKED, AGENTS, ...modules], { env, stdio: ['pipe', 'pipe', 'inherit'] })
+  const exited = once(child, 'close')
+  const answers = createInterface({ input: child.stdout })[Symbol.asyncIterator]()
+  let begun = 0
+  return {
+    /** At the same time. */
+    async run(runs: readonly AgentRun[]) {
+      const asked = runs.map(({ prompt, proof, variables }) => ({
+        arguments: [framework, prompt, proof],
+        variables: { ...env, ...variables },
+        stderr: path.join(folder, `stderr-${++begun}`),
+      }))
+      child.stdin.write(`${JSON.stringify(asked)}\n`)
+      const { value } = await answers.next()
+      const codes = JSON.parse(value ?? '[]') as number[]
+      return asked.map(({ stderr }, at) => ({ code: codes[at], stderr: readFileSync(stderr, 'utf8') }))
+    },
+    async end() {
+      child.stdin.end()
+      await exited
+    },
+  }
+}
+
+for (const [framework, modules] of Object.entries(FRAMEWORKS)) {
   test(
     `${framework}: an unchanged agent differs nowhere; another prompt, order and input at their step`,
     { skip: withoutPython },
@@ -52,7 +85,9 @@ for (const framework of ['openai', 'openai_responses', 'anthropic', 'langgraph',
       const model = await startModelServer(inTurn(THREE_REFUNDS, FOURTH, DONE))
       // A host with an empty tape is a service in memory.
       const service = new ReplayHost(madeTape([], HEAD), { mode: 'tools', ignored: [] })
+      const agents = startAgents(framework, modules, folder)
       t.after(async () => {
+        await agents.end()
         rmSync(folder, { recursive: true })
         await model.close()
         await service.close()
@@ -63,34 +98,36 @@ for (const framework of ['openai', 'openai_responses', 'anthropic', 'langgraph',
         OPENAI_BASE_URL: `${model.url}/v1`,
         ANTHROPIC_BASE_URL: model.url,
       }
-      const { code, stderr } = await run(framework, 'Refund all', path.join(folder, 'recorded'), place)
-      assert.equal(code, 0, stderr)
+      const recording = { prompt: 'Refund all', proof: path.join(folder, 'recorded'), variables: place }
+      const [recorded] = await agents.run([recording])
+      assert.equal(recorded?.code, 0, recorded?.stderr ?? '')
       const { steps, obstacles } = recordedSteps(service.result().events)
       assert.deepEqual([obstacles, existsSync(path.join(folder, 'recorded'))], [[], true])
       const tape = readBack(madeTape(steps, HEAD))
-      const replay = async (prompt: string, played = tape) => {
-        const host = new ReplayHost(played, { mode: 'strict', ignored: [] })
-        const origin = await host.start()
-        const proof = path.join(folder, 'replayed')
+      const proof = path.join(folder, 'replayed')
+      const scenes = [
+        { prompt: 'Refund all', played: tape },
+        { prompt: 'Refund none', played: tape },
+        { prompt: 'Refund all', played: withOtherInput(tape) },
+        { prompt: 'Refund all', played: withOtherOrder(tape) },
+      ]
+      const hosts = scenes.map(({ played }) => new ReplayHost(played, { mode: 'strict', ignored: [] }))
+      const runs = scenes.map(async ({ prompt }, at) => {
+        const origin = (await hosts[at]?.start()) ?? ''
         const variables = {
           TACHO_REPLAY: origin,
           TACHO_API_KEY: 'key',
           OPENAI_BASE_URL: `${origin}/openai/v1`,
           ANTHROPIC_BASE_URL: `${origin}/anthropic`,
         }
-        const said = await run(framework, prompt, proof, variables)
-        await host.close()
-        assert.equal(existsSync(proof), false, 'no tool ran')
-        return { ...host.result(), said }
-      }
-      // Frameworks take seconds to load.
-      const [same, changed, input, order] = await Promise.all([
-        replay('Refund all'),
-        replay('Refund none'),
-        replay('Refund all', withOtherInput(tape)),
-        replay('Refund all', withOtherOrder(tape)),
-      ])
-      assert.equal(same.departure?.sentence, undefined, same.said.stderr)
+        return { prompt, proof, variables }
+      })
+      const ends = await agents.run(await Promise.all(runs))
+      await Promise.all(hosts.map((host) => host.close()))
+      assert.equal(existsSync(proof), false, 'no tool ran')
+      const [same, changed, input, order] = hosts.map((host) => host.result())
+      assert.ok(same && changed && input && order)
+      assert.equal(same.departure?.sentence, undefined, ends[0]?.stderr ?? '')
       assert.ok(same.steps.length > 5)
       assert.equal(changed.departure?.step, tape.steps.find(({ kind }) => kind === 'model')?.step)
       assert.match(String(changed.departure?.sentence), /now it is "Refund none"/)
