@@ -3,10 +3,16 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+import gc
+import weakref
+from collections.abc import Callable, Coroutine
+from contextlib import nullcontext
 from typing import Any
 
+import pytest
+
 from tacho_sdk import GuardDefaults, Policy, ToolBlockedError, ToolLabels
+from tacho_sdk.guarding.run_histories import OtherTurns
 from tacho_sdk.policy.history.recorded_history import RecordedHistory
 from tacho_sdk.policy.history.run_history import HistoryCall, RunHistory
 from tacho_sdk.recording.context import CURRENT
@@ -55,6 +61,27 @@ def test_a_part_that_a_signal_handler_interrupts_is_unknown_to_it() -> None:
     ended(history, [LONG])
     history._is_reading = True
     assert history.origin("mallory@evil.example") == ["unknown"]
+    # A process that was forked then may never end the part.
+    left = len(history._unread)
+    for _ in range(3):
+        ended(history, [LONG])
+    assert len(history._unread) == left
+
+
+def test_an_interrupt_during_a_part_makes_the_origin_of_values_unknown(monkeypatch: pytest.MonkeyPatch) -> None:
+    history = RunHistory(lambda _: True)
+    ended(history, [LONG])
+
+    def interrupted(_: str) -> list[str]:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr("tacho_sdk.policy.history.value_index.readings", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            history.origin("mallory@evil.example")
+    assert history.origin("mallory@evil.example") == ["unknown"]
+    ended(history, ["alice@example.com"])
+    assert history.origin("alice@example.com") == ["unknown", "untrusted"], "later outputs are read"
 
 
 def client() -> FakeTacho:
@@ -113,6 +140,15 @@ def test_on_an_event_loop_a_long_output_is_read_in_other_turns_also_by_the_next_
         fake.tacho.shutdown()
 
 
+def in_a_loop(act: Coroutine[Any, Any, Any]) -> Any:
+    """`asyncio.run` also waits for the threads of the loop, perhaps for enough turns to read all."""
+    loop = asyncio.new_event_loop()
+    try:
+        return loop.run_until_complete(act)
+    finally:
+        loop.close()
+
+
 def test_an_output_whose_loop_ended_is_read_in_the_next_one_or_at_once() -> None:
     async def only_read(fake: FakeTacho, run: Any) -> None:
         with run.within():
@@ -124,7 +160,7 @@ def test_an_output_whose_loop_ended_is_read_in_the_next_one_or_at_once() -> None
 
     fake = client()
     with fake.tacho.run() as run:
-        asyncio.run(only_read(fake, run))
+        in_a_loop(only_read(fake, run))
         assert history_of_run()._unread
 
         async def read_on() -> None:
@@ -132,11 +168,36 @@ def test_an_output_whose_loop_ended_is_read_in_the_next_one_or_at_once() -> None
             for _ in range(1_000):
                 await asyncio.sleep(0)
 
-        asyncio.run(read_on())
+        in_a_loop(read_on())
         assert not history_of_run()._unread
-        asyncio.run(only_read(fake, run))
-        assert asyncio.run(only_pay(fake, run)) == "blocked"
+        in_a_loop(only_read(fake, run))
+        assert in_a_loop(only_pay(fake, run)) == "blocked"
         # Without a loop, an output is read at once.
         fake.tacho.call_guarded("read", {}, lambda: LONG)
         assert not history_of_run()._unread
     fake.tacho.shutdown()
+
+
+def test_runs_that_are_over_with_their_loops_leave_nothing_to_read() -> None:
+    turns = OtherTurns(nullcontext)
+    histories: list[weakref.ref[RunHistory]] = []
+
+    async def job() -> None:
+        history = RunHistory(turns.read)
+        histories.append(weakref.ref(history))
+        ended(history, LONG)
+        assert history._unread
+
+    for _ in range(5):
+        asyncio.run(job())
+    gc.collect()
+    assert [history() for history in histories] == [None] * 5
+
+    async def read_on() -> None:
+        history = RunHistory(turns.read)
+        ended(history, LONG)
+        while history._unread:
+            await asyncio.sleep(0)
+
+    asyncio.run(asyncio.wait_for(read_on(), 60))
+    assert not turns._waiting

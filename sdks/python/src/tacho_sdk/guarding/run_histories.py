@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Mapping
 from contextlib import AbstractContextManager
 from contextvars import Context
 from typing import Any
+from weakref import WeakMethod
 
 from ..configuration.configuration import Configuration, Policy, ToolLabels
 from ..core import now_ms
@@ -112,7 +113,8 @@ class OtherTurns:
 
     def __init__(self, lock: Callable[[], AbstractContextManager[object]]) -> None:
         self.lock = lock
-        self._waiting: deque[Callable[[], bool]] = deque()
+        # Weak: a loop may end before its turns, and what a run that is over has read is nothing to anybody.
+        self._waiting: deque[WeakMethod[Callable[[], bool]]] = deque()
         # The loop with the next turn. It may end before.
         self._loop: asyncio.AbstractEventLoop | None = None
 
@@ -122,7 +124,7 @@ class OtherTurns:
             loop = asyncio.get_running_loop()
         except RuntimeError:
             return False
-        self._waiting.append(read_part)
+        self._waiting.append(WeakMethod(read_part))
         if self._loop is not loop:
             self._loop = loop
             self._await_turn(loop)
@@ -136,12 +138,21 @@ class OtherTurns:
         with self.lock():
             if self._loop is not loop:
                 return
-            if not self._waiting[0]():
-                self._waiting.popleft()
-            if self._waiting:
+            # First: a signal may end the part.
+            self._loop = None
+            self._read_part()
+            if self._waiting and self._loop is None:
+                self._loop = loop
                 self._await_turn(loop)
-            else:
-                self._loop = None
+
+    def _read_part(self) -> None:
+        while self._waiting:
+            read_part = self._waiting[0]()
+            if read_part is not None and read_part():
+                return
+            self._waiting.popleft()
+            if read_part is not None:
+                return
 
 
 def _plain(value: object) -> Any:

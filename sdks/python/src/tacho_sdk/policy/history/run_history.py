@@ -200,7 +200,8 @@ class RunHistory:
             sources |= self._bit_of(label)
         # A text is itself as JSON.
         text = output if type(output) is str else _json_of(output)
-        if text is None:
+        # While a part is read: the end of a signal handler, or of a fork, may never come to it.
+        if text is None or self._is_reading:
             self._values.is_full = True
             return
         self._unread.append(self._reading(text, type(output) is not str, sources))
@@ -250,9 +251,13 @@ class RunHistory:
         try:
             if self._unread and next(self._unread[0], _DONE) is _DONE:
                 self._unread.popleft()
-        except Exception:
+        except BaseException as error:
+            # Also an interrupt of the host: nothing reads the rest of this output.
             self._values.is_full = True
-            self._unread.popleft()
+            if self._unread:
+                self._unread.popleft()
+            if not isinstance(error, Exception):
+                raise
         finally:
             self._is_reading = False
         if not self._unread:
