@@ -161,6 +161,11 @@ test('the newest steps with an id are found without the id in an address', async
   for (const id of ['bert-0815', '"', '--', 'x '.repeat(100)])
     assert.deepEqual((await find(id)).body, { items: [], more: false }, id)
   assert.equal((await find('')).status, 400)
+  // Each character is a word, and a query has at most 32.
+  const long = '顧客番号'.repeat(10)
+  await service.record([event({ eventId: 'long id', runId: 'person', payload: { user: long } })])
+  await settled(({ state, waitingRuns }) => state === 'ON' && waitingRuns === 0)
+  assert.deepEqual((await find(long)).body, { items: [{ runId: 'person', eventId: 'long id' }], more: false })
   const other = await service.newTenant('without a search')
   const off = await find('anna-0815', other.environmentId)
   assert.deepEqual([off.status, /Search is off/.test(off.body.detail)], [409, true])
