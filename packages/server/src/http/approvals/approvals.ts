@@ -49,7 +49,7 @@ export function approvalsRoutes(app: FastifyInstance, deps: Deps, { feed, curren
     return stopped ?? shown(environmentId, approval.heldUntil ? await byGrant(approval, request) : approval)
   })
 
-  /** A client that has not heard of the stop asks for approval of a call that the stop blocks. Null: no stop covers it. */
+  /** A client that has not heard of the stop waits for approval of a call that the stop blocks. Null: no stop covers it. */
   async function rejectedByStop(
     environmentId: string,
     { id, status, ...asking }: ApprovalRow,
@@ -96,8 +96,10 @@ export function approvalsRoutes(app: FastifyInstance, deps: Deps, { feed, curren
     }
     // The last step, so that an erasure before it is not missed.
     const row = await find()
-    if (row?.status === 'PENDING') seen.note(environmentId, id, query.wait !== undefined)
-    return row ? shown(environmentId, row) : NO_APPROVAL
+    if (row === null) return NO_APPROVAL
+    if (row.status === 'PENDING') seen.note(environmentId, id, query.wait !== undefined)
+    // A server that ended in the middle of a stop has not rejected all that waited.
+    return (await rejectedByStop(environmentId, row)) ?? shown(environmentId, row)
   })
 
   async function byGrant(row: ApprovalRow, request: FastifyRequest): Promise<ApprovalRow> {

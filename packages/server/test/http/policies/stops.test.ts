@@ -1,9 +1,12 @@
 import assert from 'node:assert/strict'
+import { randomUUID } from 'node:crypto'
+import { rmSync } from 'node:fs'
 import { after, before, test } from 'node:test'
 import type { AuditEntry } from '@tacho/contract/people/audit.ts'
 import { LIMITS } from '@tacho/contract/engine/limits.ts'
 import type { Stop, StopPage } from '@tacho/contract/policies/stop.ts'
 import type { RuntimeConfig } from '@tacho/contract/policies/runtime-config.ts'
+import { openSqliteStorage } from '../../../src/storage/sqlite/open.ts'
 import { approvalCalls, CLIENT, type ApprovalCalls } from '../../setup/approval-service.ts'
 import { eventually } from '../../setup/eventually.ts'
 import type { Agent } from '@tacho/contract/runs/agent.ts'
@@ -129,6 +132,28 @@ test('a waiting call of a stopped agent is rejected at once, a later one as soon
   await resume(id)
   assert.equal((await approvals.read(approved)).body.status, 'APPROVED')
   assert.equal((await approvals.ask({ agentId: 'support' })).body.status, 'PENDING')
+})
+
+test('what a server that was killed in the middle of a stop left waiting is rejected when its client asks', async (t) => {
+  const killed = await startService()
+  const { apiKey, operatorToken, directory, environmentId } = killed
+  const { id: waiting } = (await approvalCalls(killed).ask({ agentId: 'support' })).body
+  const { id: other } = (await approvalCalls(killed).ask({ agentId: 'mailer' })).body
+  await killed.stop()
+  const storage = await openSqliteStorage({ directory, minFreeDiskBytes: 0, onTrouble: (error) => assert.fail(error) })
+  const by = { stoppedAt: Date.now(), stopperKind: 'token', stopperId: randomUUID(), stoppedBy: 'Ada' } as const
+  await storage.stop({ environmentId, id: randomUUID(), ...agent, scope: 'agent', ...by }, [])
+  await storage.close()
+  const variables = { TACHO_INIT_API_KEY: apiKey, TACHO_INIT_OPERATOR_TOKEN: operatorToken }
+  const next = await startService({ dataDir: directory }, undefined, variables)
+  t.after(async () => {
+    await next.close()
+    rmSync(directory, { recursive: true })
+  })
+  const { read } = approvalCalls(next)
+  const { status, decisionReason } = (await read(waiting)).body
+  assert.deepEqual([status, decisionReason], ['REJECTED', 'Stopped by Ada. Reason: It pays twice'])
+  assert.equal((await read(other)).body.status, 'PENDING')
 })
 
 test('a stop says within seconds how many clients have confirmed it', async () => {
