@@ -4,6 +4,7 @@ import { test } from 'node:test'
 import { compileCondition } from '../src/compile.ts'
 import { evaluate } from '../src/evaluate.ts'
 import { Failure, OutOfSteps, Scope } from '../src/evaluation/value.ts'
+import { placesOf } from '../src/evaluation/sought-calls.ts'
 import { RunHistory, type HistoryCall } from '../src/history/run-history.ts'
 import { factReader } from '../src/input/facts.ts'
 import { soughtInputOf, sizeOf, type NodeOf } from '../src/language/syntax.ts'
@@ -115,4 +116,23 @@ test('a condition of one tool is not evaluated for others, unless the name means
   const own = 'tool.name == "drop" && tool.server == "db"'
   assert.deepEqual(run(own, 'mcp__db__drop'), { ok: true, matched: true })
   assert.deepEqual(run(own, 'mcp__db__read'), { ok: true, matched: false })
+})
+
+test('conditions that seek by the same path share what they know of the calls, and of a fifth path nothing is remembered', () => {
+  let reads = 0
+  class Read extends Map<string, string> {
+    override get(key: string) {
+      reads += 1
+      return super.get(key)
+    }
+  }
+  const calls = Array.from({ length: 100 }, (_, n) => new Map([['input', new Read([['a', `${n % 10}`]])]]))
+  const seek = (...path: string[]) => placesOf({ path: ['input', ...path], value: () => '7' })
+  const scope = new Scope(factReader({ tool: { name: 'pay', input: {} }, now: 0 }))
+  const sevens = Array.from({ length: 10 }, (_, n) => n * 10 + 7)
+  for (let condition = 0; condition < 3; condition++) assert.deepEqual(seek('a')(calls, scope), sevens)
+  assert.equal(reads, 100)
+  for (const path of ['b', 'c', 'd']) assert.ok(seek(path)(calls, scope), path)
+  assert.equal(seek('e')(calls, scope), undefined)
+  assert.deepEqual(seek('a')(calls, scope), sevens)
 })

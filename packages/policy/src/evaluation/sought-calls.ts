@@ -21,16 +21,23 @@ interface Index {
   readonly places: Map<Value | undefined, number[]>
 }
 
+const INDEXES_MAX = 4
+
+/** By the list of calls, which a history extends, and by path: of all conditions. Each takes up to 110 kB. */
+const indexes = new WeakMap<readonly Value[], Map<string, Index>>()
+
 /** The places of the calls that need a turn, in order. Undefined: all do. */
 export function placesOf(sought: Sought): (calls: readonly Value[], scope: Scope) => number[] | undefined {
-  /** By the list of calls, which a history extends. Each takes up to 110 kB. */
-  const indexes = new WeakMap<readonly Value[], Index>()
+  const path = JSON.stringify(sought.path)
   return (calls, scope) => {
     const value = keyOf(sought.value(scope))
     if (value === undefined) return undefined
-    let index = indexes.get(calls)
+    const ofCalls = indexes.get(calls) ?? new Map<string, Index>()
+    let index = ofCalls.get(path)
+    if (!index && ofCalls.size >= INDEXES_MAX) return undefined
     if (index?.first !== calls[0] || index?.oldest?.has('input') === false) index = undefined
-    if (!index) indexes.set(calls, (index = { first: calls[0], seen: 0, places: new Map() }))
+    if (!index) ofCalls.set(path, (index = { first: calls[0], seen: 0, places: new Map() }))
+    indexes.set(calls, ofCalls)
     const { places } = index
     for (; index.seen < calls.length; index.seen++) {
       const call = calls[index.seen] as ReadonlyMap<string, Value>
