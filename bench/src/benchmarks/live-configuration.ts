@@ -12,6 +12,7 @@ import { startServer, type Server } from '../server.ts'
 import type { Usage } from '../server-process.ts'
 import { timesOf } from '../stats.ts'
 import { whole } from '../text.ts'
+import { assertAll, now, operatorOf } from './stopping-operator.ts'
 import { CLIENTS_OF_PROCESS, PYTHON_PROCESSES, stoppedClients, TYPESCRIPT_PROCESSES } from './stopped-clients.ts'
 
 const TARGET = '/openapi/v1/runtime-config?wait=25'
@@ -153,59 +154,4 @@ machine with the server.`,
       notes: typeof real === 'string' ? [`The clients of the SDKs were not measured: ${real}.`] : [],
     }
   },
-}
-
-/** Each client decided by the new configuration, and as it says. */
-export function assertAll(
-  decided: WaitingAnswer['decided'],
-  count: number,
-  isBlocked: boolean,
-): WaitingAnswer['decided'] {
-  const right = decided.filter((each) => each.isBlocked === isBlocked)
-  if (right.length < count) throw new Error(`${right.length} of ${count} clients decided by the new configuration`)
-  return right
-}
-
-const now = (): number => performance.timeOrigin + performance.now()
-
-export type Operator = Awaited<ReturnType<typeof operatorOf>>
-
-/** What an operator does. Each act returns the time at which it was requested. */
-async function operatorOf(server: Server) {
-  const { workspaceId, environmentId } = await server.home()
-  const policies = `/workspaces/${workspaceId}/policies`
-  const environment = `/environments/${environmentId}`
-  const version = (limit: number) => ({
-    condition: `tool.name == "refund" && tool.input.amount > ${limit}.0`,
-    severity: 'HIGH',
-    action: 'BLOCK',
-  })
-  await server.operator(policies, { policyId: 'refunds', ...version(100) })
-  let limit = 100
-  let stopId = ''
-  return {
-    async deploy(): Promise<number> {
-      await server.operator(`${policies}/refunds/versions`, version(++limit))
-      const begun = now()
-      await server.operator(`${environment}/deployments`, {
-        items: [{ kind: 'policy', id: 'refunds', version: String(limit - 99) }],
-      })
-      return begun
-    },
-    async stop(): Promise<number> {
-      const begun = now()
-      const stop = { scope: 'agent', target: 'support', reason: 'A benchmark' }
-      stopId = (await server.operator<{ id: string }>(`${environment}/stops`, stop)).id
-      return begun
-    },
-    async resume(): Promise<number> {
-      const begun = now()
-      await server.operator(`${environment}/stops/${stopId}/resume`, {})
-      return begun
-    },
-    /** How many clients have confirmed the newest stop. */
-    async confirmed(): Promise<number> {
-      return (await server.operator<{ clients: { confirmed: number } }>(`${environment}/stops`)).clients.confirmed
-    },
-  }
 }

@@ -13,7 +13,7 @@ import type { Plan } from '../plan.ts'
 import { below, row, type Row } from '../result.ts'
 import type { Server } from '../server.ts'
 import { timesOf } from '../stats.ts'
-import { assertAll, type Operator } from './live-configuration.ts'
+import { assertAll, type Operator } from './stopping-operator.ts'
 
 export const [TYPESCRIPT_PROCESSES, PYTHON_PROCESSES, CLIENTS_OF_PROCESS] = [9, 1, 100]
 const PUBLICATIONS = 3
