@@ -1,7 +1,8 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { LIMITS } from '@tacho/contract/engine/limits.ts'
-import { demoRuns, LONG_RUN_EVENTS } from '../../src/record/demo/demo-runs.ts'
+import { demoRuns, LONG_RUN_EVENTS, versionRuns } from '../../src/record/demo/demo-runs.ts'
+import { systemPrompt } from '../../src/record/demo/shop.ts'
 
 const NOW = Date.UTC(2026, 10, 20)
 
@@ -21,6 +22,16 @@ test('sixteen runs of two agents: ended in every way, some still running, severa
   assert.equal(new Set(runs.map(({ events }) => events[0]?.agentId)).size, 2)
   assert.equal(runs.filter(({ events }) => events[0]?.sessionId).length, 3)
   assert.ok(runs.some(({ events }) => events.length === LONG_RUN_EVENTS))
+})
+
+test('the runs of a prompt version record the text of that version', () => {
+  for (const { about, events } of versionRuns('a', NOW, ['first', 'second'])) {
+    const version = about === 'prompt version 1' ? 0 : 1
+    const step = events.find(({ label }) => label === 'System prompt')
+    assert.equal(step?.payload?.['promptVersionId'], version === 0 ? 'first' : 'second')
+    assert.equal(step?.payload?.['text'], systemPrompt(version))
+  }
+  assert.notEqual(systemPrompt(0), systemPrompt(1))
 })
 
 test('every event is in the past, in order, with a unique id', () => {

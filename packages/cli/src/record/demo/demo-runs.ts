@@ -73,7 +73,8 @@ export function versionRuns(seed: string, now: number, versionIds: readonly [str
       const plot = VERSION_PLOTS[version]?.[index % 6] ?? shop.refund
       const run: DemoRun = { runId, about: `prompt version ${version + 1}`, events: [] }
       const random = chance(runId)
-      plot(startStory({ runId, sessionId: null, agent: shop.SUPPORT, promptVersionId }, random, run.events), random)
+      const prompt = { promptVersionId, systemPrompt: shop.systemPrompt(version) }
+      plot(startStory({ runId, sessionId: null, agent: shop.SUPPORT, ...prompt }, random, run.events), random)
       const hoursAgo = version === 0 ? 46 - index : 22 - index
       return placed(run, now - hoursAgo * 3_600_000)
     }),

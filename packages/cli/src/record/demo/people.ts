@@ -13,7 +13,7 @@ import type { Place } from '../../tenants/tenants.ts'
 import { DEMO_PROMPT, REFUND_CEILING, REFUND_LIMIT } from './place.ts'
 import { chance, startStory, type DemoRun, type ToolPlan } from './story.ts'
 import { BLOCKED, demoRuns, LOOP, PAYMENT_DOWN, placed, versionRuns, type Plot } from './demo-runs.ts'
-import { largeRefund, SUPPORT } from './shop.ts'
+import { euros, largeRefund, PROMPT_TEXTS, SUPPORT } from './shop.ts'
 
 export interface Stage {
   url: string
@@ -50,11 +50,6 @@ const POLICIES = [
     severity: 'CRITICAL',
     action: 'BLOCK',
   },
-] as const
-
-const PROMPT_TEXTS = [
-  'You help customers of {{shop}}. Look an order up before you act on it. Refunds over 200 need an approval.',
-  'You help customers of {{shop}}. Be quick: refund at once when a customer asks. Refunds over 200 need an approval.',
 ] as const
 
 const REFUNDS = [
@@ -134,7 +129,7 @@ async function playRefund(stage: Stage, { after, ...input }: (typeof REFUNDS)[nu
   const plan = { toolName: 'refund_payment', input: { ...input, reason: 'broken' } }
   const runId = `demo-${seed}-refund-${input.orderId}`
   const hash = inputHash(plan.toolName, plan.input)
-  const approval = await waitingApproval(stage, runId, hash, `Refund of ${input.amount} EUR is over 200`)
+  const approval = await waitingApproval(stage, runId, hash, `Refund of ${euros(input.amount)} is over 200`)
   const run: DemoRun = { runId, about: `a large refund, ${after ?? 'waiting for a person'}`, events: [] }
   const plot: Plot = largeRefund(plan, { inputHash: hash, approvalId: approval.id }, after)
   const random = chance(runId)
@@ -240,7 +235,7 @@ export async function askLive(
     policyId: REFUND_LIMIT,
     toolName: plan.toolName,
     inputHash: hash,
-    reason: `Refund of ${String(plan.input['amount'])} EUR is over 200`,
+    reason: `Refund of ${euros(Number(plan.input['amount']))} is over 200`,
     timeoutMs: LIVE_TIMEOUT_MS,
   }
   const { id } = await client.createApproval({ headers, body })

@@ -5,7 +5,19 @@ import type { Chance, Agent, Story, ToolPlan } from './story.ts'
 export const SUPPORT: Agent = { id: 'shop-support', name: 'Shop support' }
 export const STOCK: Agent = { id: 'stock-keeper', name: 'Stock keeper' }
 
-const SYSTEM = 'You help customers of a shop. Look an order up before you act on it. Refunds over 200 need an approval.'
+/** Both versions of the prompt. */
+export const PROMPT_TEXTS = [
+  'You help customers of {{shop}}. Look an order up before you act on it. Refunds over 200 need an approval.',
+  'You help customers of {{shop}}. Be quick: refund at once when a customer asks. Refunds over 200 need an approval.',
+] as const
+/** What an agent sends of a version. */
+export const systemPrompt = (version: number): string =>
+  (PROMPT_TEXTS[version] ?? PROMPT_TEXTS[0]).replace('{{shop}}', 'a shop')
+
+const SYSTEM = systemPrompt(0)
+/** `412 EUR`, `980.50 EUR`: as the console writes them. */
+export const euros = (amount: number): string => `${Number.isInteger(amount) ? amount : amount.toFixed(2)} EUR`
+
 const PEOPLE = [
   'ana.silva@example.com',
   'jonas.weber@example.com',
@@ -42,7 +54,7 @@ export const refund: Plot = (story, random) => {
   story.system(SYSTEM)
   story.user(`My ${order.item} from order ${order.orderId} arrived broken. I would like my money back.`)
   lookUp(story, order, 'delivered')
-  story.model(`I am sorry about the ${order.item}. Shall I refund ${order.total} EUR to the card you paid with?`)
+  story.model(`I am sorry about the ${order.item}. Shall I refund ${euros(order.total)} to the card you paid with?`)
   story.wait(random.between(8_000, 40_000))
   story.user('Yes, please.')
   const input = { orderId: order.orderId, amount: order.total, reason: 'damaged' }
@@ -56,11 +68,11 @@ export const refund: Plot = (story, random) => {
     story,
     {
       toolName: 'send_email',
-      input: { to: order.email, subject: 'Your refund', body: `We refunded ${order.total} EUR.` },
+      input: { to: order.email, subject: 'Your refund', body: `We refunded ${euros(order.total)}.` },
     },
     { output: { sent: true } },
   )
-  story.model(`Done: ${order.total} EUR are on their way, and a confirmation is in your inbox.`)
+  story.model(`Done: ${euros(order.total)} are on their way, and a confirmation is in your inbox.`)
   story.outcome('COMPLETED')
 }
 
@@ -134,7 +146,7 @@ export function largeRefund(
   return (story, random) => {
     const { orderId, amount, item } = plan.input
     story.system(SYSTEM)
-    story.user(`The ${String(item)} of order ${String(orderId)} never worked. I want my ${String(amount)} EUR back.`)
+    story.user(`The ${String(item)} of order ${String(orderId)} never worked. I want my ${euros(Number(amount))} back.`)
     act(
       story,
       { toolName: 'get_order', input: { orderId } },
@@ -146,7 +158,7 @@ export function largeRefund(
     story.wait(random.between(20_000, 90_000))
     if (after === 'approved') {
       story.tool(plan, { output: { refundId: `R-${random.between(1_000, 9_999)}`, status: 'booked' } }, span, asked)
-      story.model(`Done: ${String(amount)} EUR are on their way.`)
+      story.model(`Done: ${euros(Number(amount))} are on their way.`)
       story.outcome('COMPLETED')
     } else {
       story.model('I may not refund this. A colleague will call you today.')

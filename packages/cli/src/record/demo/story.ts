@@ -50,7 +50,14 @@ type Message = Record<'role', string> & Record<string, unknown>
 
 /** Starts at time 0; `placed` moves a finished run to its real time. */
 export function startStory(
-  identity: { runId: string; sessionId: string | null; agent: Agent; promptVersionId?: string | undefined },
+  identity: {
+    runId: string
+    sessionId: string | null
+    agent: Agent
+    promptVersionId?: string | undefined
+    /** The text of that version, in place of the plot's. */
+    systemPrompt?: string | undefined
+  },
   random: Chance,
   events: EventInput[],
 ): Story {
@@ -82,8 +89,9 @@ export function startStory(
 
   return {
     system(text) {
-      messages.push({ role: 'system', content: text })
-      this.step('System prompt', text)
+      const content = identity.systemPrompt ?? text
+      messages.push({ role: 'system', content })
+      this.step('System prompt', content)
     },
     user(text) {
       messages.push({ role: 'user', content: text })
