@@ -270,7 +270,8 @@ const SNIPPET_CHARS = 240
 const MORE = '…'
 
 function snippetOf(text: string, hits: readonly Range[]): SnippetPart[] {
-  const from = boundary(text, Math.max(0, (hits[0]?.start ?? 0) - CHARS_BEFORE))
+  const first = hits[0]?.start ?? 0
+  const from = first > CHARS_BEFORE + 1 ? wordStart(text, boundary(text, first - CHARS_BEFORE), first) : 0
   const to = boundary(text, Math.min(text.length, from + SNIPPET_CHARS))
   const parts: SnippetPart[] = []
   const add = (snippetText: string, isHit: boolean) => {
@@ -287,6 +288,12 @@ function snippetOf(text: string, hits: readonly Range[]): SnippetPart[] {
   add(text.slice(at, to), false)
   add(to < text.length ? MORE : '', false)
   return parts
+}
+
+/** The start of the next word before the hit; a text without spaces begins where it is cut. */
+function wordStart(text: string, from: number, hit: number): number {
+  const space = text.slice(from - 1, hit).search(/\s/)
+  return space === -1 ? from : from + space
 }
 
 function boundary(text: string, at: number): number {

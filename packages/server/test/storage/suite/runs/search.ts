@@ -120,6 +120,16 @@ export function searchSuite(open: OpenStorage) {
       assert.equal(snippet.at(-1)?.text, '…')
     })
 
+    test('begins the text around a hit with a whole word', async () => {
+      const env = newId()
+      const text = `${'before '.repeat(20)}card`
+      await append(storage(), env, event({ payload: JSON.stringify({ text }) }))
+      const { id } = await runOf(storage(), env)
+      const { rows } = await storage().searchRun(env, id, { text: 'card', limit: 1, after: null, bounds: BOUNDS })
+      const shown = (rows[0]?.snippet ?? []).map((part) => part.text).join('')
+      assert.match(shown, /^…(before )+card/)
+    })
+
     test('ends a page at its hits, its events and its bytes, and goes on from there', async () => {
       const env = newId()
       const events = Array.from({ length: 20 }, (_, n) =>
