@@ -172,6 +172,11 @@ describe('settings', { skip: withoutChromium }, () => {
     await page.getByRole('button', { name: 'New webhook' }).click()
     await page.getByRole('radio', { name: /^PagerDuty/ }).waitFor()
     await assertLooks(page, 'new webhook')
+    // The format follows the address until one is chosen.
+    await page.getByLabel('Address').fill('https://hooks.slack.com/services/T/B/X')
+    await page.getByRole('radio', { name: /^Slack/, checked: true }).waitFor()
+    await page.getByLabel('Address').fill('https://events.pagerduty.com/v2/enqueue')
+    await page.getByRole('radio', { name: /^PagerDuty/, checked: true }).waitFor()
     await page.getByLabel('Address').fill(`http://127.0.0.1:${port}/hook`)
     await page.getByRole('checkbox', { name: /^issue.opened/ }).uncheck()
     await page.getByRole('button', { name: 'Create webhook' }).click()

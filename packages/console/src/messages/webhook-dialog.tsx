@@ -24,6 +24,13 @@ const FORMATS = [
   { value: 'mail', name: 'Mail', note: 'To a member of the workspace, if the server has a mail server.' },
 ] as const
 const MAILTO = 'mailto:'
+/** Signed JSON means nothing to these. */
+const HOSTS: ReadonlyMap<string, WebhookFormat> = new Map([
+  ['hooks.slack.com', 'slack'],
+  ['hooks.slack-gov.com', 'slack'],
+  ['events.pagerduty.com', 'pagerduty'],
+  ['events.eu.pagerduty.com', 'pagerduty'],
+])
 
 interface Props {
   environmentId: string
@@ -35,6 +42,9 @@ interface Props {
   onClose: () => void
 }
 
+const formatOfAddress = (address: string): WebhookFormat =>
+  (URL.canParse(address) && HOSTS.get(new URL(address).hostname)) || 'standard'
+
 export function WebhookDialog({ environmentId, webhook, events = WEBHOOK_EVENTS, onDone, onClose }: Props) {
   const [draft, setDraft] = useState<Pick<Webhook, 'url' | 'description' | 'events' | 'showsInput'>>({
     url: webhook?.url ?? '',
@@ -43,7 +53,8 @@ export function WebhookDialog({ environmentId, webhook, events = WEBHOOK_EVENTS,
     showsInput: webhook?.showsInput ?? false,
   })
   const set = (change: Partial<typeof draft>) => setDraft({ ...draft, ...change })
-  const [format, setFormat] = useState<WebhookFormat>(webhook?.format ?? 'standard')
+  const [chosenFormat, setFormat] = useState<WebhookFormat | null>(webhook?.format ?? null)
+  const format = chosenFormat ?? formatOfAddress(draft.url.trim())
   const [secret, setSecret] = useState('')
   const isMail = format === 'mail'
   const mayShowInput = INPUT_FORMATS.includes(format)
