@@ -217,7 +217,9 @@ describe('issues', { skip: withoutChromium }, () => {
       document.body.dispatchEvent(new KeyboardEvent('keydown', { key: 'a', bubbles: true }))
     })
     await page.evaluate(() => new Promise((resolve) => setTimeout(resolve)))
-    await assign.getByRole('button', { name: 'Assign to me' }).click()
+    // Nothing typed: Enter assigns to oneself.
+    await assign.getByRole('button', { name: 'Assign to me' }).waitFor()
+    await page.keyboard.press('Enter')
     await page.getByText(`assigned it to ${EMAIL}`).waitFor()
     // It closes when the page is renewed. Until then, keys belong to it.
     await assign.waitFor({ state: 'detached' })

@@ -42,14 +42,16 @@ export function AssignDialog(props: DialogProps<string | null> & { workspaceId: 
   })
   const assign = useAct(props)
   const mine = me?.email ?? me?.name
+  // Without a name, Enter assigns to oneself: the most frequent case by keyboard.
+  const isToMe = name.trim() === '' && mine !== undefined && mine !== current
   return (
     <FormDialog
       title={`Assign${them(targets)}`}
-      act="Assign"
-      isReady={name.trim() !== ''}
+      act={isToMe ? 'Assign to me' : 'Assign'}
+      isReady={isToMe || name.trim() !== ''}
       isBusy={assign.isPending}
       error={assign.error}
-      onSubmit={() => assign.mutate(name.trim())}
+      onSubmit={() => assign.mutate(isToMe ? mine : name.trim())}
       onClose={onClose}
     >
       <label htmlFor={id} className="mb-1 block text-sm font-medium">
@@ -73,7 +75,7 @@ export function AssignDialog(props: DialogProps<string | null> & { workspaceId: 
         ))}
       </datalist>
       <div className="mt-2 flex gap-2">
-        {mine !== undefined && mine !== current && (
+        {!isToMe && mine !== undefined && mine !== current && (
           <Button onClick={() => assign.mutate(mine)} busy={assign.isPending}>
             Assign to me
           </Button>
