@@ -3,7 +3,7 @@ import assert from 'node:assert/strict'
 import { after, before, describe, test } from 'node:test'
 import { event } from '../../server/test/setup/service.ts'
 import { withoutChromium } from './setup/chromium.ts'
-import { assertLooks, startConsole, type TestConsole } from './setup/console.ts'
+import { assertLooks, PHONE, startConsole, type TestConsole } from './setup/console.ts'
 
 describe('comparing runs', { skip: withoutChromium }, () => {
   let tacho: TestConsole
@@ -88,6 +88,24 @@ describe('comparing runs', { skip: withoutChromium }, () => {
     await page.goto(`${tacho.home}/compare?a=on%20new&b=on%20new`)
     await sums.getByText('small-2').first().waitFor()
     assert.equal(await sums.getByRole('row', { name: /^Policies/ }).count(), 0)
+    await close()
+  })
+
+  test('below a long question on a phone no half of its next line shows', async () => {
+    const question =
+      'I would like to have all my money back, because the game that you sent me arrived broken. '.repeat(3)
+    const asked = (runId: string) =>
+      event({ runId, eventType: 'USER_INPUT', label: question.slice(0, 200), payload: { text: question } })
+    await tacho.service.record([asked('asked'), asked('again')])
+    const address = `${tacho.home}/compare?a=asked&b=again`
+    const { page, close } = await tacho.open(address, { ...PHONE, hasTouch: true, isMobile: true })
+    const link = page.getByRole('table', { name: 'Sums' }).getByRole('link').first()
+    await link.waitFor()
+    const [height, line] = await link.evaluate((element) => [
+      element.clientHeight,
+      Number.parseFloat(getComputedStyle(element).lineHeight),
+    ])
+    assert.ok(line && height && Math.abs(height - 3 * line) < 2, `${height} px of lines of ${line} px`)
     await close()
   })
 
