@@ -241,7 +241,8 @@ export function Row({ link, chip, name, note, aside }: RowProps) {
       <span className="flex min-w-0 flex-1 gap-x-2 max-sm:flex-col">
         {link({
           title: name,
-          className: 'max-w-[65%] truncate max-sm:max-w-full after:absolute after:inset-0',
+          className:
+            'max-w-[65%] truncate max-sm:line-clamp-2 max-sm:max-w-full max-sm:whitespace-normal after:absolute after:inset-0',
           children: <bdi>{name}</bdi>,
         })}
         <bdi className="min-w-0 flex-1 truncate text-soft max-sm:text-xs">{note}</bdi>

@@ -60,7 +60,10 @@ export function RunHeader({ run, question, failed, blocked, onCompare, onJudge, 
   return (
     <>
       <div className="flex flex-wrap items-center gap-x-2.5 gap-y-1 lg:flex-nowrap">
-        <h1 className="flex min-w-0 items-baseline gap-2 max-sm:w-full" title={question ?? run.runId}>
+        <h1
+          className="flex min-w-0 items-baseline gap-2 max-sm:w-full max-sm:flex-col max-sm:gap-0"
+          title={question ?? run.runId}
+        >
           {question !== null && (
             <bdi className="min-w-0 truncate text-lg font-semibold max-sm:line-clamp-2 max-sm:whitespace-normal">
               <ShownText text={question} />
@@ -70,7 +73,7 @@ export function RunHeader({ run, question, failed, blocked, onCompare, onJudge, 
             className={
               question === null
                 ? 'min-w-0 truncate text-lg font-semibold'
-                : 'max-w-40 shrink-0 truncate font-mono text-xs text-soft'
+                : 'max-w-40 shrink-0 truncate font-mono text-xs text-soft max-sm:max-w-full'
             }
           >
             {run.runId}
