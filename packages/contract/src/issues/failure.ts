@@ -70,7 +70,8 @@ export const BY_OUTCOME = 'failed by its recorded outcome'
 export function byOutcome({ policyIds }: { policyIds: readonly string[] }): string {
   const [first, ...others] = policyIds
   if (first === undefined) return BY_OUTCOME
-  return `${BY_OUTCOME}; policy ${first}${others.length > 0 ? ` and ${others.length} more` : ''} matched a call`
+  // The policy first: a narrow list cuts the end.
+  return `policy ${first}${others.length > 0 ? ` and ${others.length} more` : ''} matched a call; ${BY_OUTCOME}`
 }
 /** Why a run ended that the stalled rule closed. */
 export const WENT_SILENT = 'its process went silent'
