@@ -131,7 +131,7 @@ describe('runs', { skip: withoutChromium }, () => {
     await why.getByText('TimeoutError: no answer after 5 s').waitFor()
     await why.getByText('because Error: connect ECONNREFUSED').waitFor()
     await page.getByRole('listitem').getByText('asks for refund_payment').first().waitFor()
-    await page.getByRole('listitem').getByText('blocked: by refund-limit: ask ada').waitFor()
+    await page.getByRole('listitem').getByText('blocked by refund-limit: ask ada').waitFor()
     await page.keyboard.press('e')
     await step(page).getByText('at getOrder (orders.ts:7)').waitFor()
     await step(page).getByText('Error: connect ECONNREFUSED').waitFor()

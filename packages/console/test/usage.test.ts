@@ -24,7 +24,7 @@ test('a change of cost is split into runs, tokens of a run and the price of a to
   assert.deepEqual(change, { cost: 4, runs: 2, tokens: 2, price: 1 })
   assert.equal(change && whyText(change), 'runs ×2.0 · tokens a run ×2.0')
   assert.equal(whyText({ cost: 1, runs: 1, tokens: 1.01, price: 1 }), 'as before')
-  assert.deepEqual([1, 1.4, 0.75, 4, 0.001].map(changeText), ['±0 %', '+40 %', '−25 %', '×4.0', 'below 1 % of it'])
+  assert.deepEqual([1, 1.4, 0.75, 4, 0.001].map(changeText), ['±0 %', '+40 %', '−25 %', '×4.0', 'below 1 % of before'])
   // What is not known of one time says nothing of the change.
   assert.equal(costChange(sum(1, 1, 1), undefined), null)
   assert.equal(costChange(sum(1, 1, 1, 1), sum(1, 1, 1)), null)

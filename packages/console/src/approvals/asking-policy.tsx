@@ -24,7 +24,8 @@ export function AskingPolicy({ approval: { policyId, policyVersion, askingPolicy
           ) : (
             <>
               {' '}
-              version <ShownText text={policyVersion} />. This workspace has no such version.
+              version <ShownText text={policyVersion} />. This workspace has no such version. The agent may have it in
+              its own code.
             </>
           )}
         </Nothing>

@@ -88,12 +88,14 @@ function StepRow({ environmentId, runId, step, before }: StepRowProps) {
         <span className="min-w-0 flex-1 truncate">
           <bdi title={step.label}>{stepName(step)}</bdi> <StepNote note={note} />
         </span>
-        <span className="tabular shrink-0 text-xs text-soft">−{duration(before - step.time)}</span>
+        <span className="tabular shrink-0 text-xs text-soft">{timeBefore(before - step.time)}</span>
       </button>
       {isOpen && <Opened environmentId={environmentId} runId={runId} eventId={step.eventId} />}
     </li>
   )
 }
+
+const timeBefore = (ms: number) => `${ms > 0 ? '−' : ''}${duration(ms)}`
 
 function Opened({ environmentId, runId, eventId }: { environmentId: string; runId: string; eventId: string }) {
   const { data, error } = useQuery(eventQuery(environmentId, runId, eventId))

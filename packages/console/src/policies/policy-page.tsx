@@ -55,7 +55,7 @@ export function PolicyPage() {
         restore={() => api.restorePolicy({ params: { workspaceId, policyId } })}
       >
         <ActionChip action={data.newest.action} />
-        <code className="font-mono text-sm text-soft">{data.policyId}</code>
+        {data.newest.name !== data.policyId && <code className="font-mono text-sm text-soft">{data.policyId}</code>}
       </ItemHead>
       <PolicyLife place={place} policy={data} simulationId={simulation} onSimulate={() => setShown('edit')} />
       <Tabs

@@ -184,7 +184,7 @@ export function ActDialog({
       )}
       {act.kind === 'roll back' && earlier === null && (
         <p className="text-sm">
-          No other version was in force in <b>{act.environment.name}</b> before {now}. To go back removes it there:
+          No other version was in force in <b>{act.environment.name}</b> before {now}. Rolling back removes it there:
           agents run without it.
         </p>
       )}

@@ -146,7 +146,7 @@ function Part({ environmentId, runId, whole: { event, payloadText }, tab, sentBe
         {event.parentSpanId !== null && <Fact name="Parent span">{event.parentSpanId}</Fact>}
         {event.schemaVersion !== null && <Fact name="Schema">{event.schemaVersion}</Fact>}
         <Fact name="Recorded">{event.timestamp}</Fact>
-        <Fact name="Received">{exact(Date.parse(event.receivedAt))}</Fact>
+        <Fact name="Received">{event.receivedAt}</Fact>
       </dl>
     </>
   )

@@ -16,7 +16,10 @@ interface ProblemMarkProps {
 }
 
 /** In the row of a step: what went wrong, and why if there is room. */
-export function ProblemMark({ problem, className = 'max-w-[60%] min-w-16 shrink-4 truncate' }: ProblemMarkProps) {
+export function ProblemMark({
+  problem,
+  className = 'max-w-[60%] min-w-16 shrink-4 truncate text-right',
+}: ProblemMarkProps) {
   if (problem === undefined) return null
   const { is, word, why } = problem
   return (
@@ -25,7 +28,8 @@ export function ProblemMark({ problem, className = 'max-w-[60%] min-w-16 shrink-
         {word}
         {why !== '' && (
           <span className="font-normal">
-            : <bdi>{why}</bdi>
+            {why.startsWith('by ') && !word.includes(' by ') ? ' ' : ': '}
+            <bdi>{why}</bdi>
           </span>
         )}
       </StateText>

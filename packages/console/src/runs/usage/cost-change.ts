@@ -57,6 +57,6 @@ export function changeText(factor: number): string {
   if (factor >= 3) return times(factor)
   if (Math.abs(factor - 1) < 0.005) return '±0 %'
   // `percent` says `> 99 %` of nearly all: with a sign before it, that reads as an arrow.
-  if (factor < 0.01) return 'below 1 % of it'
+  if (factor < 0.01) return 'below 1 % of before'
   return factor > 1 ? `+${percent(factor - 1, 1)}` : `−${percent(1 - factor, 1)}`
 }
