@@ -205,7 +205,12 @@ export function matchEvent(event: SearchedEvent, clauses: readonly SearchClause[
   const shown = required.filter(({ field }) => field === null)
   const { field } = (shown[0] ?? required[0])!
   const sought = (shown.length > 0 ? shown : required.slice(0, 1)).map((clause) => clause.words)
-  const first = texts.get(field)?.find((text) => sought.some((one) => placeOf(wordsIn(text), one) !== -1)) ?? ''
+  const textsOfField = texts.get(field) ?? []
+  const hasHit = (text: string) => sought.some((one) => placeOf(wordsIn(text), one) !== -1)
+  const nearest = textsOfField.find(hasHit) ?? ''
+  // A label that was cut is the beginning of a text of the payload, which goes on after the hit.
+  const whole = nearest.endsWith(MORE) ? textsOfField.find((text) => text !== nearest && hasHit(text)) : undefined
+  const first = whole ?? nearest
   const near = wordsOfSnippet(wordsIn(first), sought)
   const hits = sought.flatMap((one) => hitsIn(near, one))
   return snippetOf(

@@ -199,6 +199,18 @@ export function searchSuite(open: OpenStorage) {
       assert.deepEqual(await read('tool:"issue refund"'), [{ text: 'issue_refund', isHit: true }])
     })
 
+    test('marks the whole text where the label is its beginning', async () => {
+      const env = await searched(storage())
+      const payload = JSON.stringify({ text: 'Which compensation do you offer to me?' })
+      await append(storage(), env, event({ label: 'Which compensation do…', payload }))
+      await indexAll(storage(), env)
+      const clauses = clausesOf('compensation')
+      const search = { clauses, from: NOON - HOUR, to: NOON + HOUR, limit: 1, after: null }
+      const { rows } = await storage().searchEvents(env, search)
+      const joined = (rows[0]?.snippet ?? []).map((part) => part.text).join('')
+      assert.equal(joined, 'Which compensation do you offer to me?')
+    })
+
     test('finds what a plain comparison finds, whatever the words and queries', async () => {
       const env = await searched(storage())
       const word = fc.constantFrom('refund', 'order', 'Café', '東京都', '4711', 'a_b', 'ERROR', 'x')
