@@ -209,7 +209,7 @@ export type Environment = Readonly<Record<string, string | undefined>>
 export type ConfigRead = { ok: true; config: Config } | { ok: false; faults: string[] }
 
 const PREFIX = 'TACHO_'
-/** Not settings, and not refused: other commands and the SDK use them, perhaps in the same shell. */
+/** Variables of other commands and the SDK, perhaps set in the same shell: not settings, but not refused either. */
 const CLIENT_VARIABLES = [
   'TACHO_URL',
   'TACHO_OPERATOR_TOKEN',

@@ -9,7 +9,7 @@ export interface Setting<Value> {
   help: string
   byDefault: string | null
   parse: (text: string) => Parsed<Value>
-  /** Has no flag and is never shown: other users can read the arguments of a process. */
+  /** A secret has no flag and is never shown: other users can read the arguments of a process. */
   secret?: boolean
   /** Can also come from a file that TACHO_…_FILE names, for container secrets. */
   fromFile?: boolean
@@ -63,7 +63,7 @@ export function integer({ from, to, ...about }: Range<number>, placeholder = 'nu
 }
 
 export const bytes = (range: Range<string>): Setting<number> => quantity(range, 'bytes')
-/** In milliseconds. */
+/** A setting in milliseconds. */
 export const duration = (range: Range<string>): Setting<number> => quantity(range, 'duration')
 
 function quantity({ from, to, ...about }: Range<string>, kind: keyof typeof UNITS): Setting<number> {

@@ -20,7 +20,7 @@ import { ROOT } from '../program/program.ts'
 import { ANY_EMAIL } from '../storage/people/operators.ts'
 import type { Storage } from '../storage/storage.ts'
 
-/** To show once; null if the settings provided them. */
+/** Credentials to show once; null if the settings provided them. */
 interface FirstCredentials {
   workspace: string
   environment: string
@@ -115,14 +115,14 @@ const WITHOUT_CONSOLE = {
   'not built': 'not built: run `npm run build`',
 }
 
-/** What to print. With a file, the text goes there: output often ends in a journal that many people read. */
+/** The text to print. If a file is given, the credentials go there: output often ends in a journal that many people read. */
 export function keepCredentials(
   { initCredentialsFile: file }: Pick<Config, 'initCredentialsFile'>,
   text: string,
 ): string {
   if (file === null) return text
   try {
-    // A name that exists may be a link of somebody else.
+    // An existing name may be a link that another user created.
     writeFileSync(file, text, { mode: 0o600, flag: 'wx' })
     return `Created a new store. Its first credentials are in ${file}: save them elsewhere, and delete the file.\n`
   } catch (error) {

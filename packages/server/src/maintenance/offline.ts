@@ -14,7 +14,7 @@ import { fullKey, ownerToken } from './first-tenant.ts'
 export { StoreRefused }
 
 export interface RecoverOptions {
-  /** No server may have it open. */
+  /** Data directory that no server has open. */
   dataDir: string
   /** Servers of this database can keep running. */
   databaseUrl?: string | null

@@ -107,7 +107,7 @@ export async function estimatorOf(
   }
 }
 
-/** Another name means other estimates. */
+/** Name of the prices in use. A different name means different estimates. */
 export function tableName({ version }: Pick<PriceTable, 'version'>, workspacePrices: readonly PriceRow[]): string {
   if (workspacePrices.length === 0) return version
   const digest = hash('sha256', JSON.stringify(workspacePrices.map(({ model, rates }) => [model, rates])))

@@ -6,7 +6,7 @@ import type { Config } from '../config/config.ts'
 
 /** Beyond this size, lines are dropped: the reader has stopped. */
 const WAITING_CHARS = 4 * 1_048_576
-/** Small, so that a slow reader is not taken for one that has stopped. */
+/** Small, so that a slow reader is not mistaken for one that has stopped. */
 const WRITE_BYTES = 65_536
 const FULL_PIPE_MS = 50
 const READER_STOPPED_MS = 2_000

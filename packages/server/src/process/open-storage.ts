@@ -17,7 +17,7 @@ export async function openStorage(config: Config, watch: StorageWatch): Promise<
   return config.databaseUrl === null ? openEmbedded(config, watch) : openDatabase(config.databaseUrl, config, watch)
 }
 
-/** For people; without user and password. */
+/** Location of the store for people, without user and password. */
 export function storagePlace({ databaseUrl, dataDir }: Config): string {
   if (databaseUrl === null) return path.resolve(dataDir)
   const { host, pathname } = new URL(databaseUrl)

@@ -58,7 +58,7 @@ import type { WorkerLink } from './workers.ts'
 
 export interface RunningServer {
   url: string
-  /** Not ready from now on, but still serves. */
+  /** Reports not ready from now on, but still serves. */
   leave(): void
   close(): Promise<void>
 }
@@ -289,7 +289,7 @@ async function listen(server: Server, { host, port }: Config): Promise<string> {
   return `http://${isIPv6(reachable) ? `[${reachable}]` : reachable}:${actual}`
 }
 
-/** As the documents write it: a browser has one cookie for `localhost` and another for 127.0.0.1. */
+/** Replace 127.0.0.1 by `localhost`, as in the documents: a browser has separate cookies for each. */
 const forPeople = (url: string): string => url.replace('//127.0.0.1:', '//localhost:')
 
 /** In bytes. */

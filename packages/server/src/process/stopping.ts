@@ -30,7 +30,7 @@ export function createDrain(app: FastifyInstance) {
       const start = performance.now()
       const isWithin = (ms: number) => performance.now() - start < ms
       for (let turn = 0; turn < ACCEPTING_TURNS; turn++) await nextTurn()
-      // Not the HTTP server's, which also ends connections whose first request is on its way.
+      // The HTTP server's close would also end connections whose first request is on its way.
       TcpServer.prototype.close.call(server)
       while (fresh.size > 0 && isWithin(Math.min(FIRST_REQUEST_MS, timeoutMs))) await wait(LOOK_MS)
       const closed = app.close()

@@ -61,7 +61,7 @@ export function openDescriptors(): number | null {
   try {
     return readdirSync('/proc/self/fd').length
   } catch (error) {
-    // Reading the folder needs one, too.
+    // Reading the folder needs a descriptor, too.
     return (error as NodeJS.ErrnoException).code === 'EMFILE' ? maxDescriptors() : null
   }
 }

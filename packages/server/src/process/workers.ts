@@ -114,7 +114,7 @@ function answer(worker: Worker, id: number, text: string): void {
   if (worker.isConnected()) worker.send({ tacho: 'gathered', id, text })
 }
 
-/** What a worker says to its parent. */
+/** Messages from a worker to its parent. */
 type FromWorker =
   | { tacho: 'print'; text: string }
   | { tacho: 'ready' }
@@ -210,7 +210,7 @@ async function aggregated(metrics: MetricObject[][]) {
   return (await import('prom-client')).default.AggregatorRegistry.aggregate(metrics)
 }
 
-/** Counters of an ended worker still count; its gauges say nothing. */
+/** Counters of an ended worker still count; its gauges are dropped. */
 function isCount(type: unknown): boolean {
   return type === 'counter' || type === 'histogram'
 }

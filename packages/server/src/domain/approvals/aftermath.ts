@@ -1,4 +1,4 @@
-/** By storage time: client clocks are not comparable (docs/decisions/0024-approvals.md). */
+/** Orders calls by storage time: client clocks are not comparable (docs/decisions/0024-approvals.md). */
 import { CALL_VERDICTS, type CallVerdict, type JudgedCall } from '@tacho/contract/approvals/aftermath.ts'
 import type { Hindsight } from '@tacho/contract/engine/words.ts'
 import type { ApprovalRow, ToolEventRow } from '../../storage/approvals/approvals.ts'

@@ -95,7 +95,7 @@ export function claimedApproval({ clientRecordId }: Pick<NewIssueRecord, 'client
 
 const WITHDRAWN = 'The request was withdrawn, because the call that asked is gone: nothing runs under this approval'
 
-/** For clients: nothing may run under a withdrawn approval, or where a stop is in effect, whatever a person decided. */
+/** The approval as clients get it: nothing may run under a withdrawn approval or an active stop, whatever a person decided. */
 export function toApproval(row: ApprovalRow, stop: StopRow | null = null): Approval {
   const shown = { ...pick(row, 'id', 'status', 'decisionReason'), ...isoOf(row, 'expiresAt', 'decidedAt') }
   if (row.status !== 'APPROVED') return shown
@@ -201,7 +201,7 @@ const KINDS = new Map<string, ApprovalNote['kind']>([
 /** A decision names the policies that matched. */
 const VERSIONS_KEPT = 50
 
-/** What an event says about the approval that it names; null: nothing. */
+/** Facts that an event reports about the approval that it names; null: none. */
 export function approvalNoteOf(eventType: string, payload: Json): ApprovalNote | null {
   const kind = KINDS.get(eventType)
   if (kind === undefined) return null

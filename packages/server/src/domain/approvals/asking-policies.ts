@@ -1,7 +1,7 @@
 /**
- * Which policies may have asked for a call. The SDKs of this version name all of them in a request, and so does the
- * client's recorded decision. Older SDKs name one: then each policy in force may have asked too, unless the names in
- * its condition show that it means other tools. And what such a policy has blocked.
+ * Policies that may have asked for a call, and the calls that they blocked. The SDKs of this version name all of them in a
+ * request, and so does the client's recorded decision. Older SDKs name one: then each policy in force may have asked too, unless
+ * the names in its condition show that it means other tools.
  */
 import type { RuntimePolicy } from '@tacho/contract/policies/runtime-config.ts'
 import { compileCondition } from '@tacho/policy/compile.ts'
@@ -55,8 +55,8 @@ const CALLS_AT_ONCE = 500
 const PAGE_BYTES = 2_097_152
 
 /**
- * Which recorded calls of this time a policy blocked, and which of them only because its condition could not be evaluated;
- * `capped`: there are more than are looked at.
+ * Counts recorded calls of a period that a policy blocked, and those that it blocked only because its condition could not be
+ * evaluated; `capped`: the count stopped at its limit.
  */
 export async function countBlocked(
   storage: Pick<Storage, 'listToolCalls'>,

@@ -1,6 +1,6 @@
 /**
- * What a held call rests on: what the user wrote before it, and where each value of its input was before: in the result of a
- * tool, in the user's words, or nowhere. It reads the newest steps before the request, within bounds, and says how many.
+ * The grounds of a held call: the user's words before it, and for each value of its input where it occurred before: in a tool's
+ * result, in the user's words, or nowhere. Reads the newest steps before the request, within bounds, and reports how many.
  */
 import type { CallGrounds, InputField, UserText, ValueOrigin } from '@tacho/contract/approvals/call-sentence.ts'
 import type { InputCheck } from '@tacho/contract/approvals/operator-approval.ts'
@@ -34,7 +34,7 @@ interface Source extends Pick<ValueOrigin, 'kind' | 'label' | 'step' | 'eventId'
 interface Past {
   /** The newest first. */
   sources: Source[]
-  /** In the order of time. */
+  /** Texts of the user, in the order of time. */
   said: UserText[]
   stepsRead: number
   isWhole: boolean
@@ -105,7 +105,7 @@ async function pastBefore(storage: Acts, environmentId: string, runId: string, e
     const label = textAt(payload, 'toolName') ?? row.label
     if (output !== null) results.push({ kind: 'result', ...place, label, ...readable(parsed(output)) })
   }
-  // A result that was recorded as a call says more than the message that repeats it.
+  // A result that was recorded as a call has more facts than the message that repeats it.
   past.sources.push(...results.toReversed(), ...[...repeated.values()].toReversed())
   past.said = [...userTextsSeen.values()]
   return past
@@ -140,7 +140,7 @@ const NO_VALUES: Source['values'] = new Map()
 const outputOf = (eventType: string, payload: Json): unknown =>
   (eventType === 'RETRIEVAL' ? payload['documents'] : eventType === 'TOOL_CALL' ? payload['output'] : null) ?? null
 
-/** Results of tools as a model got them: nobody may have recorded the calls. */
+/** Results of tools as a model got them: the calls may not be recorded. */
 function toolMessages(payload: Json): { name: string; text: string }[] {
   const messages = messagesOf(payload)
   const names = new Map(messages.flatMap(callNames))
@@ -199,7 +199,10 @@ function toField(
 
 const pointerOf = (name: string): string => `/${name.replaceAll(/\[(\d+)\]/g, '.$1').replaceAll('.', '/')}`
 
-/** One digit or letter is everywhere: it counts only beside a key of the same name. Null: it is too short to tell. */
+/**
+ * Finds the sources of a value. A single digit or letter occurs everywhere, so it counts only beside a key of the same name.
+ * Null: the value is too short to tell.
+ */
 function originsOf(name: string, value: unknown, sources: readonly Source[]): ValueOrigin[] | null {
   const key = keyOf(value)
   if (key === null) return null
@@ -240,7 +243,7 @@ const folded = (text: string): string =>
 
 const PART_OF_WORD = /[\p{L}\p{N}]/u
 
-/** As a whole word; a number also with its thousands apart. */
+/** Whether a text has the key as a whole word; a number also with thousands separators. */
 function hasWord(text: string, key: string): boolean {
   const spoken = /^\d{4,15}$/.test(key) ? key.replaceAll(/\B(?=(\d{3})+$)/g, ',') : key
   return [...new Set([folded(key).trim(), spoken])].some((word) => {

@@ -1,5 +1,5 @@
 /**
- * What a held call would do, as a sentence: `Refund 917 EUR · A-74932 · road bike`. From the template of its policy, or else
+ * Describes a held call in a sentence: `Refund 917 EUR · A-74932 · road bike`. From the template of its policy, or else
  * from the words of the tool and the fields that lead: an amount, what the condition names, and identifiers. Numbers stay as
  * recorded: nothing is computed, rounded or converted. Pure, and its work is bounded by LEAVES.
  */
@@ -17,7 +17,7 @@ import type { PolicyVersionRow } from '../../storage/policies/policies.ts'
 import type { Storage } from '../../storage/storage.ts'
 import { cut } from '../web/text.ts'
 
-/** Of the policy that asked. */
+/** Texts of the policy that asked. */
 export type AskingTexts = Pick<PolicyVersionRow, 'condition' | 'template'>
 
 const POLICIES = 20
@@ -52,7 +52,7 @@ const VERSION = new RegExp(VERSION_PATTERN)
 export interface InputLeaf {
   /** Keys and indexes. */
   path: readonly string[]
-  /** Such as `payment.amount` and `items[0].id`. */
+  /** Path of the field, such as `payment.amount` and `items[0].id`. */
   name: string
   value: unknown
 }
@@ -105,7 +105,7 @@ function wordsOf(name: string): string[] {
     .map((word) => (/^\p{Lu}\p{Ll}*$/u.test(word) ? word.toLowerCase() : word))
 }
 
-/** In the order of the input. */
+/** Leaves in the order of the input. */
 export function leavesOf(input: unknown, most = LEAVES): InputLeaf[] {
   const leaves: InputLeaf[] = []
   const visit = (inner: unknown, path: readonly string[], name: string): void => {
@@ -212,7 +212,7 @@ function unitOf(amount: InputLeaf, leaves: readonly InputLeaf[]): string {
   return words.some((word) => CENTS.has(word)) ? `${currency} cents`.trim() : currency
 }
 
-/** As recorded, with its thousands apart, and two decimals of money: `12,500.50`. */
+/** Formats a recorded number with thousands separators, and money with two decimals: `12,500.50`. */
 export function numberText(number: unknown, isMoney = false): string {
   const text = typeof number === 'string' ? number : (JSON.stringify(number) ?? '')
   const plain = /^(-?\d{1,15})(\.\d+)?$/.exec(text)

@@ -161,7 +161,7 @@ export async function applyGrants(
 
 const HELD_AT_ONCE = 200
 
-/** For requests of which nothing showed in time whether a grant covers them. */
+/** Applies grants to held requests for which no event showed in time whether a grant covers them. */
 export async function applyHeld(
   storage: Acts & Pick<Storage, 'listHeldApprovals' | 'findTenant'>,
   environmentId: string,

@@ -25,14 +25,14 @@ import { isoTime } from '../../storage/engine/times.ts'
 type HashedRequest = Pick<ApprovalRow, 'toolName' | 'inputHash' | 'hashScheme'>
 
 export interface ShownInput {
-  /** As recorded. */
+  /** The recorded JSON text. */
   json: string
-  /** From the payload, so of any shape. */
+  /** Seals from the payload, so of any shape. */
   seals: unknown
   isShortened: boolean
 }
 
-/** Of SHA-256. */
+/** Hex digits of a SHA-256 hash. */
 const DIGITS = 64
 const SCHEMES = new Set<string | null>([null, 'tacho-input-1', 'tacho-input-2'])
 const SEAL = /^[0-9a-f]{64}$/
@@ -139,9 +139,9 @@ function keysOf(value: unknown): number {
 
 const [SHORTENED, SEALS] = ['tachoShortened', 'inputSeals']
 
-/** Of all inputs of a list. */
+/** Bounds for all inputs of a list together. */
 const INPUTS_BOUNDS: InputsBounds = { perRun: 200, bytes: 1_048_576 }
-/** For requests that were made before their input was linked. The agent waits, so the event is among the newest. */
+/** Bounds for requests from before inputs were linked. The agent waits, so the event is among the newest. */
 const SEARCH_BOUNDS = { rowsLookedAt: LIMITS.eventsLookedAt, limit: 200, pageBytes: LIMITS.pageBytes }
 
 type Acts = Pick<Storage, 'findLinkedInputs' | 'findRecordedInputs' | 'findRecordedInput' | 'findRun'>
@@ -229,7 +229,7 @@ export async function wholeInput(
   return recorded ? shownInput(recorded.payload) : null
 }
 
-/** Whole, with its check. */
+/** The complete recorded input, with its check. */
 export async function inputPreview(storage: Acts, row: ApprovalRow): Promise<InputPreview | null> {
   const { environmentId } = row
   const recorded = isSearched(row)

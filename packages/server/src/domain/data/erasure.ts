@@ -28,7 +28,7 @@ export interface Erasing {
 }
 
 const RUNS_AT_ONCE = 500
-/** In one transaction, because appends wait for it. */
+/** Events deleted in one transaction, for which appends wait. */
 const EVENTS_AT_ONCE = 5_000
 const PAGE = { limit: 1_000, pageBytes: 4 * 1_048_576 }
 

@@ -81,7 +81,7 @@ export function runLine(run: RunRow): string {
   } = run
   const read = readTraits(traits)
   const metadata = readMetadata(read)
-  // For readers: an import takes both from the events, or from the traits.
+  // Labels are for readers: an import takes both from the events, or from the traits.
   const labels = {
     tags: read.tag.length === 0 ? null : read.tag,
     metadata: Object.keys(metadata).length === 0 ? null : metadata,

@@ -31,7 +31,7 @@ export type ImportPart =
 
 export interface RunLine extends ImportedRun {
   runId: string
-  /** Its events must add up to these. */
+  /** Facts that the run's events must add up to. */
   facts: ExportedRow
 }
 

@@ -1,4 +1,7 @@
-/** As the APIs take them. A text without a schema has the limit of other texts; a number is a time or a count. */
+/**
+ * Schemas of imported values, as the APIs accept them. A text without a schema has the limit of other texts; a number is a time
+ * or a count.
+ */
 import { ApprovalHeaders, ApprovalStatus, CLIENT_ID_HEADER, NewApproval } from '@tacho/contract/approvals/approval.ts'
 import { EventInput } from '@tacho/contract/record/event.ts'
 import { anyObject, text, uuid } from '@tacho/contract/web/fields.ts'
@@ -23,7 +26,7 @@ import { schemaFaults, validatorOf } from '../web/schema-faults.ts'
 import { isStorableText, UNSTORABLE } from '../web/text.ts'
 
 const id = uuid('')
-/** The APIs take nine digits. Counting goes on from what is imported, so an import must leave room. */
+/** The APIs accept nine digits. Counting continues from the imported number, so an import must leave room. */
 export const MOST_IMPORTED_VERSIONS = 100_000_000
 const version = Type.Integer({ minimum: 1, maximum: MOST_IMPORTED_VERSIONS })
 const OTHER_TEXT = text(LIMITS.textChars, '')
@@ -84,7 +87,7 @@ const SCHEMAS: Readonly<Record<ExportedTable | 'run' | 'event', Readonly<Record<
     id,
     clientId: ApprovalHeaders.properties[CLIENT_ID_HEADER],
     status: ApprovalStatus,
-    // As stored, unlike in a request.
+    // Stored as a number, unlike in a request.
     recordsInput: Type.Integer({ minimum: 0, maximum: 1 }),
     decisionReason: NewDecision.properties.reason,
     deciderKind: Decider.properties.kind,

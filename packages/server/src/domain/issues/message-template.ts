@@ -67,7 +67,7 @@ const CLOSINGS = new Set(QUOTES.values())
 const isQuote = (char: string): boolean => QUOTES.has(char) || CLOSINGS.has(char)
 const isLetter = (char: string | undefined): boolean => char !== undefined && /[\p{L}\p{N}]/u.test(char)
 
-/** Undefined: no quotation starts there. Ask for places in their order. */
+/** Finds the end of a quotation; undefined: none starts at this place. Call it with places in ascending order. */
 function closingQuotes(text: string): (at: number) => number | undefined {
   const placeholders = new Map<string, number>()
   return (at) => {
@@ -86,7 +86,7 @@ function closingQuotes(text: string): (at: number) => number | undefined {
 
 const isRead = (quoted: string): boolean => quoted.split(' ', SENTENCE_WORDS).length >= SENTENCE_WORDS
 
-/** Names in code, such as `invalid_request_error`, say what is wrong. Other quoted texts are data. */
+/** Names in code, such as `invalid_request_error`, describe the error. Other quoted texts are data. */
 const isCode = (quoted: string): boolean =>
   quoted.length <= WORD_CHARS && /^[A-Za-z_.]+$/.test(quoted) && /[A-Za-z]_[A-Za-z]|[a-z][A-Z]/.test(quoted)
 
@@ -102,7 +102,7 @@ function endOfWord(text: string, from: number, quotes: (at: number) => number | 
 
 const OPENING = /^[([<,;:=|*#$€£]+/u
 const CLOSING = /[)\]>,;:=|*.!?%]+$/u
-/** After one of these, a number says what went wrong. */
+/** After one of these words, a number identifies the error. */
 const NUMBERED = new Set(['status', 'code', 'http', 'errno', 'error', 'exit', 'signal', 'sqlstate', 'statuscode'])
 const NAMES_WITH_DIGITS = new Set(
   `utf8 utf16 sha1 sha256 sha512 md5 base64 int8 int16 int32 int64 uint8 uint32 float32 float64 http2 http3 ipv4 ipv6 s3

@@ -51,7 +51,7 @@ function nextBudget(rule: AlertRule, state: AlertState, value: number, now: numb
 export const isMoney = ({ kind, against }: { kind?: unknown; against?: unknown }): boolean =>
   kind === 'budget' || (kind === 'cost' && !against)
 
-/** For money, calls without a price make the value a lower bound. */
+/** The spent amount as text. If calls without a price are missing, it is a lower bound. */
 export const spentText = (value: number, unpricedCalls: number): string => spentWords(value, unpricedCalls, money)
 
 export function alertNews(

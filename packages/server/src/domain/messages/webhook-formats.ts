@@ -34,7 +34,7 @@ export interface WebhookNews {
 
 interface EventLook {
   title: string
-  /** As PagerDuty grades it. */
+  /** Severity in PagerDuty's terms. */
   severity: 'error' | 'warning' | 'info'
   /** Resolves the incident that an earlier event about the same subject triggered. */
   resolves?: true
@@ -88,7 +88,7 @@ export function consolePageOf({ data, place }: Pick<WebhookNews, 'data' | 'place
   return typeof data['alertId'] === 'string' ? `${place.url}/alerts` : null
 }
 
-/** No format shows more. Cut first: to look for lookalike letters in 64 kB would take 0.3 s for each message. */
+/** No format shows more. Cut before the search for lookalike letters, which takes 0.3 s for 64 kB. */
 export const ABOUT_CHARS = 4_000
 export const FACT_CHARS = 2_000
 const SENTENCE_CHARS = 120
@@ -180,7 +180,7 @@ export function slackMessage(news: WebhookNews): object {
   }
   const fields = facts.slice(0, FIELDS).map(({ label, text }) => outside(text, FIELD_CHARS, label))
   return {
-    // Of the notification.
+    // Text of the notification.
     text: `${withoutLinks(slackText(title, HEADER_CHARS))}${about === null ? '' : `: ${withoutLinks(slackText(about, HEADER_CHARS))}`}`,
     mrkdwn: false,
     blocks: [

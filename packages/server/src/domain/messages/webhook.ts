@@ -39,7 +39,7 @@ export interface ShownOfInput {
   sentence: SentencePart[]
 }
 
-/** What is known of a request when its message is sent. Empty: nothing more than when it was made. */
+/** Facts about a request that became known between its creation and the message. Empty: nothing new. */
 export type LaterNews = Partial<{ ranBefore: RanBefore; withdrawnAt: string | null; withdrawnReason: WithdrawnReason }>
 
 export function newsOf(

@@ -24,7 +24,8 @@ export const { create: newInvitation, parse: parseInvitation } = credentials('ta
 export const { create: newSlackCode } = credentials('tacho-slack')
 
 function credentials(prefix: string) {
-  // No underscore, so a text has only one reading. Installations can bring keys that are longer or shorter than ours.
+  // No underscore in either part, so a text has only one reading. Installations can set their own keys, which may be longer or
+  // shorter than ours.
   const pattern = new RegExp(`^${prefix}_([0-9A-Za-z]{8,64})_[0-9A-Za-z]{32,128}$`)
   return {
     form: `${prefix}_<id>_<secret>, id of 8 to 64 and secret of 32 to 128 letters and digits`,

@@ -75,7 +75,7 @@ export function deriveDecision(
     if (matched !== null && matched !== wasMatched) policyId ??= policy.policyId
     if (matched ?? wasMatched) matching.push(policy)
   }
-  // By the engine's own rule, whatever the conditions say.
+  // Decide by the engine's own rule, as if every condition were true.
   const all = matching.map((policy) => ({ ...policy, condition: 'true' }))
   const { action: derived } = decide(all, { tool: { name: '', input: {} }, now: 0 })
   if (derived !== recorded && policyId !== null)

@@ -7,7 +7,7 @@ import { nearestName } from '../web/text.ts'
 export type Path = readonly (string | number | null)[]
 type Warning = SimulationResult['warnings'][number]
 
-/** How many members beside a field are counted. */
+/** Number of members beside a field that are counted. */
 const SIBLINGS_COUNTED = 100
 const TOOLS_COUNTED = 1_000
 const TOOLS_NAMED = 3

@@ -50,7 +50,7 @@ export function needsRunUsage(condition: Condition): boolean {
   return (['run.cost', 'run.totalTokens', 'run.toolCalls'] as const).some((name) => variables.includes(name))
 }
 
-/** Then whole runs are read, in order. */
+/** Whether a trial must read whole runs in order. */
 export function needsPast(condition: Condition, { flow }: Pick<TrialPolicy, 'flow'>): boolean {
   return condition.readsHistory || flow !== null
 }
@@ -95,7 +95,7 @@ export function createTrial(condition: Condition, policy: TrialPolicy) {
     return { outcome: result.matched ? 'matched' : 'not matched', hit: result.matched, values }
   }
 
-  /** For an input that is recorded in part: whether the parts that the condition reads are there. */
+  /** Whether an input that is recorded in part has all parts that the condition reads. */
   function arePathsWhole(input: unknown): boolean {
     const values = fields.inputPaths.map((path) => inputValuesAt(input, path))
     return values.length > 0 && values.every((some) => some.length > 0 && some.every(isInputWhole))
@@ -192,7 +192,7 @@ export function createTrial(condition: Condition, policy: TrialPolicy) {
     return approvals
   }
 
-  /** A condition that names tools says nothing of other tools. */
+  /** A condition that names tools does not apply to other tools. */
   function mayMatch(call: RecordedCall): boolean {
     return fields.toolNames.length === 0 || namesOf(call).some((name) => fields.toolNames.includes(name))
   }
@@ -233,7 +233,7 @@ export function createTrial(condition: Condition, policy: TrialPolicy) {
       }
       return approvals
     },
-    /** Of these tools, those that the policy is about: it names them, or it acts on a call of them. */
+    /** Tools to which the policy applies: the condition names tools, or the policy acts on a call of the tool. */
     decidedTools: (names: readonly string[]) =>
       fields.toolNames.length > 0 ? names : names.filter((name) => (tools.get(name)?.hits ?? 0) > 0),
     findings(): TrialFindings {

@@ -23,7 +23,7 @@ export function toPolicyVersion(row: PolicyVersionRow): PolicyVersion {
   }
 }
 
-/** How many people must approve. */
+/** Number of people who must approve. */
 export const approversOf = ({ approvers }: Pick<PolicyVersionRow, 'approvers'>) => (approvers === 2 ? 2 : 1)
 
 export const grantsBySeverity = (severity: string): GrantRule => (severity === 'CRITICAL' ? 'never' : 'allow')

@@ -21,7 +21,7 @@ export interface DecidedCall {
 
 export interface FoundCondition {
   addition: string
-  /** By call. */
+  /** Whether the condition asks, by call. */
   asks: readonly boolean[]
   leftOut: { calls: number; kept: number }
   /** An agent may ask again what was rejected. */
@@ -46,7 +46,7 @@ const MISSING = Symbol('missing')
 const UNKNOWN = Symbol('unknown')
 
 interface Field {
-  /** As a condition writes it. */
+  /** The field as conditions write it. */
   name: string
   /** Checks that must come before the field is read. */
   guards: string
@@ -56,9 +56,9 @@ interface Field {
 interface Atom {
   text: string
   asks: Uint8Array
-  /** Of approved calls. */
+  /** Approved calls for which the condition asks. */
   asked: number
-  /** Among equals, the smaller: one that says more of calls to come. */
+  /** Among equals, the smaller wins: it covers more of the calls to come. */
   rank: number
 }
 
@@ -170,7 +170,7 @@ async function search(
   const most = sumOf(counted, counted, counted)
   const atoms: Atom[] = []
   for (const field of fields) {
-    // Of 10,000 calls, each takes milliseconds.
+    // Yield: with 10,000 calls, each step takes milliseconds.
     await turn()
     for (const atom of atomsOf(field, calls, rejected, left)) {
       const asked = sumOf(counted, atom.asks, atom.asks)
@@ -256,7 +256,7 @@ function atomsOf(
       .map((text) => JSON.stringify(text))
       .join(', ')}]`
   return [
-    // It also asks about what nobody has decided about yet.
+    // Lists the good values, so it also asks for values that nobody has decided about yet.
     ...(isShort(good) ? [atom(`!(${name} in ${listed(good)})`, 'string', 1, (value: string) => !good.has(value))] : []),
     ...(isShort(bad) ? [atom(`${name} in ${listed(bad)}`, 'string', 2, (value: string) => bad.has(value))] : []),
   ]

@@ -92,7 +92,7 @@ export function isInputWhole(input: unknown): boolean {
   return input !== undefined && !LEFT_OUT.test(JSON.stringify(input) ?? '')
 }
 
-/** A client that records metadata only, or whose messages nobody recorded. */
+/** Set for a client that records metadata only, or whose messages are not recorded. */
 function lacksContent(eventType: string, payload: Payload): boolean {
   if (eventType === 'LLM_CALL') return !('messages' in payload) && !('output' in payload)
   if (eventType === 'USER_INPUT') return !('text' in payload) && !('content' in payload)
@@ -104,7 +104,7 @@ function textOf(value: unknown): string {
   return typeof value === 'string' ? value : ''
 }
 
-/** No label that a rule can give: those have no space. */
+/** Contains spaces, so that no rule can define the same label. */
 const FLOW_LABEL = 'from the tool'
 const LEAVES_MAX = 2_000
 /** Shorter texts and numbers occur by chance. */
@@ -125,7 +125,7 @@ export type FlowTrial = ReturnType<typeof flowTrial>
 export function flowTrial({ fromTool, fromLabel, toTool, toLabel }: FlowQuestion, rules: readonly ToolLabels[]) {
   const label = fromLabel ?? FLOW_LABEL
   return {
-    /** With the source of the question as a label. */
+    /** Add the source of the question as a label. */
     rules: fromTool === undefined ? rules : [...rules, { tool: fromTool, output: [FLOW_LABEL] }],
     /** Whether the call is one that the value may reach. */
     isAsked(call: RecordedCall, now: number): boolean {
@@ -150,7 +150,7 @@ export function flowTrial({ fromTool, fromLabel, toTool, toLabel }: FlowQuestion
   }
 }
 
-/** Whole short values; of longer texts, words like addresses and numbers, and passages. */
+/** Short values as a whole; from longer texts, words such as addresses and numbers, and passages. */
 function* valuesIn(input: unknown): Generator<string | number> {
   const waiting: unknown[] = [input]
   let leaves = 0
@@ -182,7 +182,7 @@ interface CalledTool {
   server: string | null
 }
 
-/** Which of the tools that were called have labels: a tool without any is no source and no sink, whatever it does. */
+/** Reports which of the called tools have labels: a tool without any is neither a source nor a sink, whatever it does. */
 export function labelCoverage(rules: readonly ToolLabels[]) {
   const tools = new Map<string, { isLabelled: boolean; calls: number }>()
   let calls = 0

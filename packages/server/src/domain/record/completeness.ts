@@ -19,7 +19,7 @@ import { isoTime } from '../../storage/engine/times.ts'
 import { hasAtMost } from '../web/text.ts'
 import type { GapRow } from '../../storage/runs/runs.ts'
 
-/** Another number counts as absent: an event is never rejected for it. */
+/** A malformed number counts as absent: an event is never rejected for it. */
 const NUMBER = /^[0-9a-z]{5}[1-9a-z][0-9a-z]{0,6}\.?$/
 const NUMBER_MAX = 36 ** 7 - 1
 const RECORDER = /^[0-9a-z]{5}$/
@@ -54,7 +54,7 @@ const isDrop = (reason: unknown, count: unknown, lastAt: unknown): boolean =>
 const isCount = (value: unknown, max: number): value is number =>
   Number.isInteger(value) && Number(value) >= 0 && Number(value) <= max
 
-/** For imports: whether this many events could have left these recorders. */
+/** Validates imported recorders: whether this many events fit their numbers. */
 export function areRecorders(recorders: readonly Recorder[], eventCount: number): boolean {
   const isRecorder = ({ id, clientId, highest, arrived, rejected, dropped }: Recorder) =>
     RECORDER.test(id) &&

@@ -247,7 +247,7 @@ function shownId(eventId: string | null): string | null {
   return eventId !== null && hasAtMost(eventId, LIMITS.textChars) ? eventId : null
 }
 
-/** Of a rejection that is kept. */
+/** Length of the message of a stored rejection. */
 const MESSAGE_CHARS = 500
 
 function refusedRow(item: unknown, { code, message }: Fault, now: number): RejectionRow | null {
@@ -281,7 +281,7 @@ export function batchResult(batch: ToldBatch, verdicts: EventVerdict[] | null): 
     rejections.push({ index: batch.indexes[place] ?? 0, eventId, code, message })
   }
   rejections.sort((a, b) => a.index - b.index)
-  // One id can have several verdicts in a batch: retryable beats rejected, which beats accepted.
+  // An id can occur several times in a batch, with several verdicts: retryable beats rejected, which beats accepted.
   const rejected = new Set<string>()
   for (const { index } of rejections) {
     const id = batch.ids[index] ?? null

@@ -159,7 +159,7 @@ function brokenConventions(schema: TSchema, payload: Payload): string[] {
     .map(({ path, message }) => `${path.slice(1)} ${message}`)
 }
 
-/** Only the first items of lists, because naming faults takes time for each item. */
+/** The payload with only the first items of its lists, because naming faults takes time for each item. */
 function beginning(payload: Payload, schema: TSchema): Payload {
   const names = Object.keys((schema as { properties?: object }).properties ?? {}).filter((name) =>
     Object.hasOwn(payload, name),

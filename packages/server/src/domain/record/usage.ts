@@ -47,7 +47,7 @@ export function latencyOf(eventType: string, payload: Payload): number | null {
   return eventType === 'LLM_CALL' && !isCountedCall(payload) ? null : upTo(LIMITS.latencyMs, payload['latency'])
 }
 
-/** Not -0, which one engine returns as 0. */
+/** `+ 0` turns -0 into 0: only one of the databases would return it as 0. */
 function upTo(max: number, value: unknown): number | null {
   return typeof value === 'number' && value >= 0 && value <= max ? value + 0 : null
 }
@@ -94,7 +94,7 @@ export function toLatency(row: LatencyRow | null): Latency {
   return row && { calls: row.calls, p50Ms: toMs(row.p50), p95Ms: toMs(row.p95), isApproximate: row.former > 0 }
 }
 
-/** OpenRouter, LiteLLM and the Claude Agent SDK say in the usage what they charge. */
+/** OpenRouter, LiteLLM and the Claude Agent SDK report their charge in the usage. */
 function gatewayNanos(usage: unknown): number | null {
   if (!isObject(usage)) return null
   const costs = GATEWAY_COSTS.map((name) => costNanos(usage[name]))
@@ -121,12 +121,12 @@ function callTokens(counts: CallCounts | null): CallTokens | null {
   const prompt = promptTokens ?? Math.max(0, (totalTokens ?? 0) - (completionTokens ?? 0))
   const completion = completionTokens ?? Math.max(0, promptTokens === null ? 0 : (totalTokens ?? 0) - prompt)
   const { cacheWriteTokens, cacheWrite1hTokens, reasoningTokens, cachedAudioTokens, cachedImageTokens } = counts
-  // If nobody can read how many tokens are cached, all of the prompt's may be, which are the cheapest.
+  // If the number of cached tokens is unreadable, all of the prompt's may be cached, which are the cheapest.
   const isWithin = !counts.unknown.includes('promptTokens')
   const isReadUnknown = isWithin && counts.invalid.some((path) => /cache(?!.*(?:creat|writ))/i.test(path))
   const cachedTokens = isReadUnknown ? Math.max(0, prompt - cacheWriteTokens) : counts.cachedTokens
   const cached = cachedTokens + cacheWriteTokens
-  // Beside a total alone, the parts may say more.
+  // With only a total, the parts may have more detail.
   const all = Math.max(prompt, cached)
   const output = Math.max(completion, reasoningTokens)
   const isUnknown = counts.unknown.length > 0 || counts.invalid.some((path) => /cache|audio|image/i.test(path))

@@ -77,7 +77,7 @@ export function estimateCalls<Calls extends UncostedCalls>(
   return { femtos, unpriced }
 }
 
-/** Some of the audio or images have no price of their own. */
+/** Whether part of the audio or images has no price of its own. */
 export function lacksRate(calls: TokenParts, rates: Rates): boolean {
   const isFree = rates.input === 0 && rates.output === 0
   return !isFree && MEDIA_PARTS.some((tokenPart) => calls[tokenPart] > 0 && rates[tokenPart] === undefined)

@@ -224,7 +224,7 @@ export function pageEnd({ run, writtenAt, hasPayloads }: RunFile): string {
 `.text
 }
 
-/** Without payloads, the file has the class and place of the error, but not its message. */
+/** The error of a failed run. Without payloads, the file has its class and place, but not its message. */
 function whyHtml(run: OperatorRun, hasPayloads: boolean): Html {
   const why = whyEnded(
     hasPayloads || run.failure === null ? run : { ...run, failure: { ...run.failure, message: null } },

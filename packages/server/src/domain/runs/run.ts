@@ -152,7 +152,7 @@ function eventFields(run: RunRow, row: EventRowRead, times = EACH): EventFields 
   }
 }
 
-/** A removed payload no longer says why. */
+/** A removed payload no longer has the reason. */
 export function toRunProblem({ eventId, eventType, label, time, payload, problem }: ProblemEvent): RunProblem {
   const parsedPayload = JSON.parse(payload) as Record<string, unknown>
   const eventProblem = problemOf({ eventType, label, payload: parsedPayload })

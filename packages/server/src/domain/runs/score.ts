@@ -49,7 +49,7 @@ function readScore({ name, value, comment, targetEventId, author }: Payload): Ne
 export function valueOf(value: unknown): ScoreValue | null {
   if (typeof value === 'boolean') return { kind: 'BOOLEAN', number: value ? 1 : 0, category: null }
   if (typeof value === 'number') {
-    // Not -0, which one engine returns as 0.
+    // `+ 0` turns -0 into 0: only one of the databases would return it as 0.
     return Math.abs(value) <= LIMITS.scoreNumberMax ? { kind: 'NUMBER', number: value + 0, category: null } : null
   }
   return isText(value, LIMITS.scoreCategoryChars) ? { kind: 'CATEGORY', number: null, category: value } : null

@@ -43,7 +43,7 @@ export function schemaFaults(schema: TSchema, errors: readonly TLocalizedValidat
   }
 }
 
-/** Names that no schema knows are told one by one up to so many. */
+/** Maximum number of unknown names that are listed one by one. */
 const UNKNOWN_NAMES_MAX = 100
 
 /**

@@ -11,7 +11,7 @@ export function orNull<Body extends object, Name extends keyof Body>(body: Body,
   return Object.fromEntries(names.map((name) => [name, body[name] ?? null])) as Given
 }
 
-/** For the name of a file. */
+/** Time for a file name. */
 export const fileTime = (time: number): string => `${isoTime(time).slice(0, 19).replaceAll(':', '-')}Z`
 
 type Iso<Time> = Time extends number ? string : null

@@ -29,7 +29,7 @@ export function cut(text: string, chars: number): string {
   return all.length <= chars ? text : `${all.slice(0, chars - 1).join('')}…`
 }
 
-/** Undefined if the reader throws, which some readers do to say that a text is invalid. */
+/** Undefined if the reader throws, as some readers do for an invalid text. */
 export function attempt<Value>(read: () => Value): Value | undefined {
   try {
     return read()

@@ -19,7 +19,7 @@ import type { OperatorDeps } from '../web/operator-serve.ts'
 /** Each page takes a reader about ten milliseconds. */
 const PAGE = { limit: 500, pageBytes: LIMITS.pageBytes }
 const MOST_PAGES = 10
-/** Of each run of a list. */
+/** Pages read per run when a list of approvals is shown. */
 const HINDSIGHT_PAGES = 2
 const NOT_KNOWN = { hindsight: 'not_known', shown: null } as const
 const MOST_APPROVALS = 500

@@ -114,7 +114,7 @@ export function createApprovalFeed({ storage, onError, intervalMs = 500 }: FeedO
     for (const { environmentId, revision, removedRevision } of revisions) {
       const topic = topics.get(environmentId)
       if (!topic?.place) continue
-      // Not by the place, which a read may have moved past a removal.
+      // Compare revisions of removals, not places: a read may have moved the place past a removal.
       if (topic.removedRevision < removedRevision) for (const follower of followersOf(topic)) follower.removed()
       topic.removedRevision = removedRevision
       if (topic.place.revision < revision) await read(environmentId, topic, topic.place, revision)

@@ -124,7 +124,7 @@ function sharing(work: (key: string) => Promise<void>): (key: string) => Promise
  */
 
 const FLUSH_MS = 2_000
-/** Less than half of what makes a client count as one that stopped. */
+/** Less than half of the time after which a client counts as stopped. */
 const WRITE_MS = 12_000
 /** A client that polls asks again within this time. */
 const POLL_MS = 60_000

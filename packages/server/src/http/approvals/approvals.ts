@@ -20,7 +20,7 @@ import { serveRoute } from '../web/serve-route.ts'
 import { Shares } from '../../domain/tenants/shares.ts'
 import { within } from '../web/turns.ts'
 
-/** Also for an approval of another tenant, client or key. */
+/** The same answer for an approval of another tenant, client or key. */
 export const NO_APPROVAL = refuse('not_found', 'The approval does not exist')
 
 export function approvalsRoutes(app: FastifyInstance, deps: Deps, { feed, current, seen }: ApprovalReader): void {
@@ -76,7 +76,7 @@ export function approvalsRoutes(app: FastifyInstance, deps: Deps, { feed, curren
       return row?.heldUntil ? byGrant(row, request) : row
     }
     const holder = holderOf(request)
-    // Each wait holds a connection. A client that gets its answer at once pauses before it asks again.
+    // Each wait occupies a connection. A client that gets its answer at once pauses before it asks again.
     if (query.wait !== undefined && waits.take(holder, 1)) {
       const waiting = waitWhilePending({
         environmentId,

@@ -72,7 +72,7 @@ export function createDecide({ storage, now, configurations }: DecideDeps, feed:
     const via: DecisionRow['via'] = by.slack ? { kind: 'slack', webhookId: by.slack.webhookId } : null
     // Approves exactly the inputs that were compared with the hash, and with what the person saw.
     const looked = decision === 'APPROVED' ? rows.map(({ id, inputEventId }) => [id, inputEventId] as const) : []
-    // All are of one tool.
+    // All rows are of one tool.
     const otherTools = rows[0] && (await policiesOfOtherTools(environment.id, rows[0].toolName))
     const decided = await storage.decideApprovals(
       environment.id,
@@ -123,7 +123,7 @@ export async function namedApprovals(
   return rows.map((row) => toOperatorApproval(row, names.get(row.id) ?? null, now))
 }
 
-/** By approval. */
+/** Names of the requesters, by approval. */
 async function requesterNames(
   storage: AgentNames,
   environmentId: string,

@@ -32,7 +32,7 @@ export function grantsRoutes({ serve, storage, now }: OperatorDeps): void {
 
 type GrantDeps = Pick<OperatorDeps, 'storage' | 'bodyValidator' | 'now'>
 
-/** What the decision allows beside this call; undefined: nothing. */
+/** The grant that the decision creates for later calls; undefined: the decision allows only this call. */
 export async function newGrantOf(
   { storage, bodyValidator, now }: GrantDeps,
   row: ApprovalRow,

@@ -30,7 +30,7 @@ export function operatorApprovalsRoutes({ serve, storage, now }: OperatorDeps, {
   serve('listApprovals', async ({ query, environment, paging }) => {
     const filter = storedFilter(APPROVAL_FILTERS, query)
     if (filter === null) return NOTHING
-    // Only requests that wait can be withdrawn.
+    // Only pending requests can be withdrawn.
     const { withdrawn } = filter
     const status = filter.status ?? (withdrawn && 'PENDING')
     if (status !== 'PENDING' && withdrawn === 'only') return NOTHING
@@ -119,7 +119,9 @@ export function operatorApprovalsRoutes({ serve, storage, now }: OperatorDeps, {
     return { people, more, tokens }
   }
 
-  /** Null: nobody decides it. A condition needs an input that has the approved hash, and a mismatch allows nothing more. */
+  /**
+   * Null: no operator can decide it. A condition needs an input that has the approved hash, and a mismatch allows nothing more.
+   */
   async function mayGrantOf(row: ApprovalRow): Promise<MayGrant | null> {
     if (row.status !== 'PENDING') return null
     const [ofRun, ofAgent] = await Promise.all([

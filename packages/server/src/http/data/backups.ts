@@ -48,7 +48,7 @@ export function backupsRoutes({ serve, storage, config, now }: OperatorDeps): vo
     if (storeBytes !== null && diskFreeBytes !== null && diskFreeBytes - storeBytes < config.minFreeDisk) {
       throw refuse('storage_full', `A snapshot needs up to ${storeBytes} bytes of disk; ${diskFreeBytes} are free`)
     }
-    // The directory of a store that was removed may be gone too.
+    // The directory of a removed store may not exist either.
     const folder = existsSync(config.dataDir) ? config.dataDir : tmpdir()
     const name = path.join(folder, `${SNAPSHOT_PREFIX}${randomUUID()}`)
     try {

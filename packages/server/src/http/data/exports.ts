@@ -48,7 +48,7 @@ export function exportsRoutes(app: FastifyInstance, deps: OperatorDeps, { curren
     if (from === null && after !== undefined) return refuse('invalid_cursor')
     const name = `tacho-${fileTime(at)}.jsonl`
     const begin = async () => {
-      // Only names of the filters: the audit log outlives the erasure of their values.
+      // Log only the names of the filters: the audit log outlives the erasure of their values.
       const detail = { filters: Object.keys(exportQuery), resumed: from !== null }
       await storage.appendAudit(audit(environment.id, detail))
       const names = { workspace: workspace.name, environment: environment.name }

@@ -11,7 +11,7 @@ import type { OperatorDeps, OperatorRequestOf } from '../web/operator-serve.ts'
 
 type PartOf<Kind extends ImportPart['kind']> = Extract<ImportPart, { kind: Kind }>
 
-/** Its keys are refused, so an import must not fill it either. */
+/** The API keys of an archived environment are refused, so an import must not add to it either. */
 const ARCHIVED = refuse('conflict', 'The environment or its workspace is archived. Restore it before the import')
 
 interface Done {
@@ -93,7 +93,7 @@ export function importsRoutes({ serve, storage, bodyValidator, now }: OperatorDe
       done.known += verdicts.length - stored
     }
     const imported = await storage.findRun(environmentId, run.runId)
-    // Its other events follow in another request.
+    // The other events of the run follow in another request.
     if (imported?.eventCount !== run.facts['eventCount']) return null
     const beyondEvents = ['pinnedAt', 'payloadsRemoved', 'ruleClosedAt', 'recorders'] as const
     if (beyondEvents.some((name) => run.facts[name] !== imported?.[name])) {

@@ -26,7 +26,7 @@ export interface ParquetEvent {
 interface ReadEvent extends ParquetEvent {
   payload: Record<string, unknown>
   usage: ReturnType<typeof usageOf>
-  /** Null: not a model call, or one that says nothing of tokens. */
+  /** Null: not a model call, or one without a token count. */
   counts: CallCounts | null
 }
 

@@ -30,7 +30,7 @@ export function issueRecordsRoutes(
     if (approvalId !== null) {
       const by = { clientId: record.sdkInstanceId, keyFamily: familyOf(request) }
       const row = await current.find(environmentId, approvalId.toLowerCase())
-      // Whatever the record calls itself: an unknown id and another's get the same answer, and nobody else takes the id.
+      // For any type of record: an unknown id and another client's id get the same answer, and no other client can claim the id.
       if (row?.id !== approvalId || !isAsker(row, by)) return NO_APPROVAL
     }
     const isClaim = approvalId !== null && record.clientRecordId.startsWith('run-')

@@ -68,7 +68,7 @@ export function alertsRoutes({ serve, storage, work }: OperatorDeps): void {
   }
 }
 
-/** One failed run of one is no 100 percent. */
+/** A share needs at least this many runs: one failed run of one is not a failure rate of 100 percent. */
 const LEAST_RUNS = 5
 const SHARES: ReadonlySet<AlertKind> = new Set(['error_rate', 'share_failures'])
 

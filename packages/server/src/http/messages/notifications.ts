@@ -95,7 +95,7 @@ export function notificationsRoutes({ serve, storage, checkWebhookUrl, pushPubli
     },
   )
 
-  /** What the call would do. Null: no input is known. */
+  /** The sentence that describes the call; null: the input is not known. */
   async function sentenceOf(environmentId: string, workspaceId: string, id: string): Promise<string | null> {
     const rows = await storage.findApprovals(environmentId, [id])
     const [[input], [asking = null]] = await Promise.all([

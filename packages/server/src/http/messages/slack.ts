@@ -1,4 +1,4 @@
-/** Nothing of a request is read before its signature is checked. A linked Slack user decides as the person. */
+/** The signature of a request is checked before anything in it is read. A linked Slack user decides as their account. */
 import { randomBytes, hash } from 'node:crypto'
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import { LIMITS } from '@tacho/contract/engine/limits.ts'
@@ -46,7 +46,7 @@ const NOT_ALLOWED = 'Nothing is decided: the linked account needs the role appro
 const FIRST = 'Your approval is stored. Another person must approve it too.'
 const WITHDRAWN = 'Your decision is stored, and nothing will run: the client withdrew the request.'
 const NO_APPROVAL = 'Nothing is decided: the request does not exist any more.'
-/** Answers under way. Beyond this number no answer is sent, and the next press says what was decided. */
+/** Answers under way. Beyond this number no answer is sent; the next press shows the decision. */
 const ANSWERS = { most: 200, ofWorkspace: 40, ofCredential: 20 }
 
 declare module 'fastify' {

@@ -34,7 +34,10 @@ declare module 'fastify' {
 
 type Lookups = Pick<Storage, 'findWorkspace' | 'findTenant' | 'appendAudit'>
 
-/** Without a role in the workspace, the entry is in the installation's log: strangers cannot write into a workspace's. */
+/**
+ * For a caller without a role in the workspace, the entry goes to the installation's log: strangers cannot write into a
+ * workspace's log.
+ */
 export function accessHook(storage: Lookups, limits: OperatorLimits, now: () => number): onRequestAsyncHookHandler {
   return async (request, reply) => {
     const refusal = await admit(storage, request)

@@ -48,7 +48,7 @@ function claimsOf(idToken: string | undefined): Profile {
   return JSON.parse(Buffer.from(idToken.split('.')[1] ?? '', 'base64url').toString()) as Profile
 }
 
-/** Only a person whom this admits gets an account, and so a session. */
+/** Only a person that the admission accepts gets an account, and therefore a session. */
 export function createAdmission(options: AdmissionOptions) {
   const { storage, issuer, clientId, domain, domainRole, groupsClaim, groupRoles, now } = options
   /**
@@ -60,7 +60,7 @@ export function createAdmission(options: AdmissionOptions) {
   return async function admit(profile: Profile, idToken: string | undefined, request: AuditedRequest): Promise<string> {
     const claims = claimsOf(idToken)
     const accountId = `${issuer} ${subjectOf(claims)}`
-    // Only from the id token: the answer of the userinfo endpoint is not signed.
+    // Read groups only from the id token: the userinfo response is not signed.
     const groups = groupsIn(Object.hasOwn(claims, groupsClaim) ? claims[groupsClaim] : [])
     const managed = await storage.findManagedPerson(accountId, verifiedEmail(profile))
     if (managed?.active === 0) throw deactivated()

@@ -35,7 +35,7 @@ import { listById } from '../web/paging.ts'
 import { pick, isoOf } from '../../domain/web/shown.ts'
 import type { OperatorDeps } from '../web/operator-serve.ts'
 
-/** In a process. */
+/** Guesses that one process allows per hour. */
 const GUESSES_PER_HOUR = 20
 const NO_INVITATION = refuse('not_found', 'The invitation is unknown, used, revoked or expired')
 

@@ -135,7 +135,7 @@ export function scimRoutes(app: FastifyInstance, deps: Deps, limits: OperatorLim
   for (const method of ['GET', 'POST', 'PUT', 'PATCH', 'DELETE'] as const) {
     route(method, '/*', async ({ request }) => {
       const [path = ''] = request.url.slice(SCIM_PATH.length + 1).split('?', 1)
-      // RFC 7644 3.4.3 wants this of a provider without search, so that a client falls back to GET.
+      // RFC 7644 3.4.3 requires this of a provider without search, so that a client falls back to GET.
       if (/(?:^|\/)\.search$/.test(path)) throw new ScimFault(501, 'Search by GET with a filter')
       const [resource = ''] = path.split('/', 1)
       throw KNOWN.has(resource)
@@ -144,7 +144,7 @@ export function scimRoutes(app: FastifyInstance, deps: Deps, limits: OperatorLim
     })
   }
 
-  /** Null: 204. */
+  /** Registers a route. Null: the reply is 204. */
   function route(
     method: 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE',
     path: string,
@@ -235,7 +235,7 @@ export function scimRoutes(app: FastifyInstance, deps: Deps, limits: OperatorLim
     return groupOf(id, true)
   }
 
-  /** On this node at once; the others follow within 5 seconds. */
+  /** This node applies the change at once; the others follow within 5 seconds. */
   async function refresh(): Promise<void> {
     const askedAt = performance.now()
     const revision = await storage.controlRevision()

@@ -15,7 +15,7 @@ import type { AuditedRequest } from './audit.ts'
 import { waitForTurn } from '../web/turns.ts'
 
 const SIGN_IN_PATH = '/operator/v1/sign-in'
-/** Only the server sets it: a header of this name from a client is dropped. */
+/** Only the server sets this header: the same header from a client is dropped. */
 export const ADDRESS_HEADER = 'x-tacho-address'
 
 const SECOND_FACTOR_SECONDS = 10 * 60
@@ -28,7 +28,7 @@ export interface IdentityProvider {
   domainRole: Role
   groupsClaim: string
   groupRoles: GroupRoles | null
-  /** In addition to those that every sign-in needs. */
+  /** Scopes in addition to those that every sign-in needs. */
   scopes: readonly string[]
 }
 
@@ -110,7 +110,7 @@ async function loadOidcLibrary(
     ...common,
     // An address with a path must be the whole base.
     baseURL: publicUrl + SIGN_IN_PATH,
-    // Only the admission links.
+    // The admission links accounts, so the library must not.
     account: { accountLinking: { enabled: false }, updateAccountOnSignIn: false },
     plugins: [
       genericOAuth({
@@ -123,7 +123,7 @@ async function loadOidcLibrary(
             scopes: [...new Set(['openid', 'email', 'profile', ...scopes])],
             pkce: true,
             requireIdTokenVerification: true,
-            // Only the admission creates accounts.
+            // The admission creates accounts, so the library must not.
             disableSignUp: true,
             async accountSubject({ tokens, profile }) {
               const request = requests.getStore()
@@ -141,7 +141,7 @@ async function loadOidcLibrary(
   })
 }
 
-/** All parts of the library at once stop the event loop for up to 0.1 s. */
+/** Loads a part of the library in its own turn: all parts at once would block the event loop for up to 0.1 s. */
 async function inTurn<Part>(load: () => Promise<Part>): Promise<Part> {
   await waitForTurn()
   return load()

@@ -105,7 +105,7 @@ export function signInRoutes(deps: OperatorDeps, attempts: Attempts): void {
       .send('')
   })
 
-  /** A person's browser shows the answer, so a refusal leads to the page that says what to do. */
+  /** A person's browser shows the answer, so a refusal redirects to the page that explains the remedy. */
   async function finishOidc(
     request: FastifyRequest,
     reply: FastifyReply,

@@ -41,7 +41,7 @@ interface Loaded extends ServedConfiguration {
   round: number
 }
 
-/** So all nodes see a publication within a second. */
+/** A cached configuration is trusted this long, so every node serves a publication within a second. */
 const TRUST_MS = 1_000
 const MAX_ENVIRONMENTS = 10_000
 const MAX_BYTES = 32 * 1_048_576
@@ -129,7 +129,7 @@ interface WaitsOptions {
 interface Wait {
   environmentId: string
   holder: Holder
-  /** What the client has. */
+  /** The tag of the configuration that the client has. */
   tag: string
   ms: number
   response: ServerResponse

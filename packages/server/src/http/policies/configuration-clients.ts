@@ -10,7 +10,7 @@ export interface Poll {
   /** ETag that the client had; '' if none. */
   had: string
   tag: string
-  /** It ends with this poll. */
+  /** The client stops after this poll. */
   isClosing: boolean
 }
 
@@ -73,7 +73,9 @@ export function createConfigurationClients({ now, maxInAll = MAX_IN_ALL }: Confi
       inAll = 0
       return seenIn(taken)
     },
-    /** Only of environments whose configuration changed lately: somebody may be checking whether the clients have it. */
+    /**
+     * Takes only clients of environments whose configuration changed lately: an operator may be checking whether they have it.
+     */
     takeChanging(): ReadonlyMap<string, ConfigurationClientSeen[]> {
       const isChanging = ([id]: [string, unknown]) => (tags.get(id)?.since ?? -Infinity) > now() - CHANGING_MS
       const taken = [...environments].filter(isChanging).slice(0, CHANGING_AT_ONCE)
@@ -102,7 +104,10 @@ function toSeen(id: string, { keyId, had, tag, isClosing, at }: Seen): Configura
 
 const AGE = '"policyAgeMs":'
 
-/** Clients that could not confirm their policies for long, and go on by what they have: they say so with each decision. */
+/**
+ * Clients that could not confirm their policies for long, and continue with their cached ones: they report this with each
+ * decision.
+ */
 export function judgingByOld(events: readonly Pick<NewEvent, 'eventType' | 'clientId' | 'payload'>[]) {
   const old = new Map<string, string>()
   for (const { eventType, clientId, payload } of events) {

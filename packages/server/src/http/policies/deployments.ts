@@ -88,7 +88,7 @@ export function deploymentsRoutes({ serve, storage, configurations }: OperatorDe
     return result
   }
 
-  /** A prompt by its name, if the workspace has it: its id says nothing to a person. */
+  /** Shows a prompt by its name, if the workspace has it: people do not know its id. */
   async function itemName(workspaceId: string, { kind, id }: Item): Promise<string> {
     const prompt = kind === 'prompt' && isUuid(id) ? await storage.findPrompt(workspaceId, id) : null
     return `${kind} ${prompt?.name ?? id}`

@@ -129,7 +129,7 @@ interface Answering {
   framework: RequestListener
 }
 
-/** False: nothing was counted or answered. */
+/** Answers an unchanged configuration. False: nothing was counted or answered. */
 function answerUnchanged(
   request: IncomingMessage,
   response: ServerResponse,

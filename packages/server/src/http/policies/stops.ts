@@ -25,7 +25,7 @@ const TOO_MANY_NAMES = refuse(
 
 export function stopsRoutes({ serve, storage, configurations, now }: OperatorDeps, { feed }: ApprovalReader): void {
   serve('listStops', async ({ query: { state, runId }, environment, paging }) => {
-    // No run has such an id.
+    // No run can have an id that cannot be stored.
     if (runId !== undefined && !isStorableText(runId))
       return { clients: await clientsOf(environment.id), items: [], nextCursor: null }
     const filter = { inEffect: state !== 'all', run: runId }

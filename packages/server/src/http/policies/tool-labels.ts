@@ -14,7 +14,7 @@ import { foundOr, refuse } from '../web/reply-error.ts'
 import type { OperatorDeps } from '../web/operator-serve.ts'
 
 const UNLABELLED_SHOWN = 50
-/** Tools that nobody calls any more need no labels. */
+/** Tools without recent calls need no labels. */
 const COVERAGE_MS = 30 * 86_400_000
 /** Labels that `run.labels` and `origin` have by themselves. */
 const OWN_LABELS: ReadonlySet<string> = new Set(Object.values(HISTORY_LABELS))
@@ -70,7 +70,7 @@ export async function checkLabels(
 /** Variables that clients know when they give labels. */
 const READABLE = ['tool.name', 'tool.server', 'tool.annotations', 'tool.input', 'tool.output', 'now']
 
-/** Reads of a condition that no client can evaluate. */
+/** Facts in a condition that no client can evaluate. */
 function unusableReads({ does = [], when = '' }: ToolLabel): string[] {
   const compiled = compileCondition(when, true)
   if (!compiled.ok) return []

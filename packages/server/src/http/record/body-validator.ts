@@ -89,7 +89,7 @@ export async function performTask(task: Task): Promise<ValidationResult> {
   return validateBatch(Buffer.from(body.buffer, body.byteOffset, body.byteLength), context)
 }
 
-/** They are moved between threads, not copied. */
+/** Returns the buffers that move between threads instead of being copied. */
 export function buffersIn(validated: ValidationResult): ArrayBuffer[] {
   if (typeof validated !== 'object' || !('batch' in validated)) return []
   if ('parts' in validated) return buffersOf(validated)
@@ -123,7 +123,7 @@ export function createBodyValidator({
     },
     readImport: async (importBody: Uint8Array, workspaceId: string, holder: Holder) =>
       (await bulk.perform({ importBody, workspaceId }, holder)) as ReadImport,
-    /** Of metrics. */
+    /** Counts the data points of a metrics request. */
     dataPoints: async (metricsBody: Uint8Array, encoding: Encoding, holder: Holder) => {
       const lane = metricsBody.length > BULK_BYTES ? bulk : telemetry
       const counted = await lane.perform({ metricsBody, encoding }, holder)
@@ -171,7 +171,7 @@ function createLane(directBytes: number, heapMegabytes: number) {
       sendNext()
     })
     started.once('error', (error) => (fault = error instanceof Error ? error : new Error(String(error))))
-    // All its answers have arrived by now.
+    // All answers of the thread have arrived by now.
     started.once('exit', () => ended(fault))
     return started
   }

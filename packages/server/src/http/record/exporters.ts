@@ -52,7 +52,7 @@ export function addressAdvice(request: FastifyRequest): string {
  */
 
 const PREFACE = Buffer.from('PRI * HTTP/2.0\r\n')
-/** A client that says nothing after its preface. */
+/** Timeout for a client that sends nothing after its preface. */
 const ANSWER_MS = 2_000
 const ANSWERS_AT_ONCE = 100
 /** Bounds of one connection, in MB and in headers. */
@@ -83,7 +83,7 @@ export function createGrpcAnswers(onCall: OnCall): GrpcAnswers {
   }
 }
 
-/** It listens nowhere. */
+/** Answers on sockets that it is handed; it does not listen on a port. */
 function answeringServer(onCall: (headers: IncomingHttpHeaders) => void): Http2Server {
   const server = createServer(BOUNDS)
   server.on('session', (session: ServerHttp2Session) => {
@@ -117,7 +117,7 @@ function joined(socket: Socket, begun: Buffer): Duplex {
     },
   })
   stream.push(begun)
-  // Those of the HTTP/1 parser, which would answer in HTTP/1.
+  // Remove the listeners of the HTTP/1 parser, which would answer in HTTP/1.
   socket.removeAllListeners('data').removeAllListeners('end')
   socket.on('data', (chunk: Buffer) => {
     if (!stream.push(chunk)) socket.pause()

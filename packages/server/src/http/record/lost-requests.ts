@@ -1,6 +1,6 @@
 /**
- * What clients lose, by API key: OpenTelemetry requests that exporters never repeat, whose spans are missing from a run that looks
- * complete, and spools without room for what waits.
+ * Losses of clients, by API key: OpenTelemetry requests that exporters never retry, whose spans are missing from a run that looks
+ * complete, and spools that are full.
  */
 import { SPOOL_HEADER, SPOOL_TROUBLES } from '@tacho/contract/engine/words.ts'
 import type { FastifyInstance, FastifyRequest } from 'fastify'
@@ -29,7 +29,7 @@ export function createLostRequestCounts({ keys, metrics, now }: Counting) {
   let ofKeys = new Map<string, LostRequests>()
   let spools = new Map<string, SpoolTroubleRow>()
   return {
-    /** A client says it with a batch that is accepted: anybody with a key can send others. */
+    /** A client reports this with a batch that is accepted: anybody with a key can send others. */
     noteSpool(request: FastifyRequest): void {
       const trouble = SPOOL_TROUBLES.find((one) => one === request.headers[SPOOL_HEADER])
       const keyId = request.apiKey?.id

@@ -43,7 +43,7 @@ export function otlpRoutes(app: FastifyInstance, deps: Deps): void {
       if (validated.openTraces.length > 0) {
         // When it is quiet depends on the rule of the environment.
         const dueAt = receivedAt + LIMITS.stalledMinutesMin * 60_000
-        // If it fails, the stalled rule ends them.
+        // If the queue fails, the stalled rule ends the runs.
         await storage.queueTraceEnds(environmentId, validated.openTraces, dueAt).catch(() => undefined)
       }
       return answer(reply, signal, encoding, partialSuccess(validated, result, signal))

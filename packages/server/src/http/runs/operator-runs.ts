@@ -96,7 +96,7 @@ export function runCriteriaOf(query: RunFilterQuery, now: number, by: Judge): Ru
   return { ...criteria, hasGaps, approvalsLookedAt, scan: scanOf(query), score, unscored, unjudged, share }
 }
 
-/** False: no stored row has such a text. */
+/** Whether stored rows can match. False: no stored row has such a text. */
 export function isFindable(query: RunFilterQuery): boolean {
   return Object.values(query).every((value) => typeof value !== 'string' || isStorableText(value))
 }

@@ -95,10 +95,10 @@ function mayJudge(actor: Actor, workspace: WorkspaceRow): boolean {
   return role !== null && includesRole(role, 'approver')
 }
 
-/** Without functions, so that a thread of the store takes it. */
+/** Drops methods, so that the judge can be cloned to a thread of the store. */
 export const judgeOf = ({ kind, id }: Judge): Judge => ({ kind, id })
 
-/** By run: judgements of others that whoever may judge does not see before judging the same. */
+/** By run: judgements of others that a judge does not see before judging the same. */
 export async function readHidden(
   storage: Pick<Storage, 'readHiddenScores'>,
   { environment, workspace, actor, query }: Reader,

@@ -25,7 +25,7 @@ export function searchRoutes({ serve, storage, work }: OperatorDeps): void {
     const parsed = parseSearchQuery(query.q)
     if (!parsed.ok) return refuseField('q', `${parsed.message} (at character ${parsed.position})`)
     const range = rangeOf(query, at)
-    // Without `from` and `to`, the first page says where the range begins.
+    // Without `from` and `to`, the cursor of the first page stores where the range begins.
     const after = paging.after<SearchPlace & { from: number }>()
     const settings = await storage.readSearchSettings(environment.id)
     if (settings?.state !== 'ON') return OFF
@@ -40,11 +40,11 @@ export function searchRoutes({ serve, storage, work }: OperatorDeps): void {
   serve('findErasableSteps', async ({ body: { id }, reply, environment, at }) => {
     const settings = await storage.readSearchSettings(environment.id)
     if (settings?.state !== 'ON') return OFF
-    // Of a longer id, its beginning: a step without the rest of it is one too many, and none is missing.
+    // A longer id is cut to its beginning: that finds some steps without the rest of it, and misses none.
     const words = wordsOf(id)
       .map(({ word }) => word)
       .slice(0, LIMITS.searchQueryWords)
-    // Without a letter or digit, no word of it is in the index.
+    // An id without a letter or digit contains no indexed word.
     if (words.length === 0) return { items: [], more: false }
     const clauses = [{ field: null, words, isExcluded: false }]
     const range = rangeOf({ from: isoTime(at - LIMITS.searchedDaysMax * DAY_MS) }, at)

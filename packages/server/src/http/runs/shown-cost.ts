@@ -28,7 +28,7 @@ export function shownCosts(deps: Deps, workspaceId: string): Read {
     })
   }
 
-  /** The page goes on after the last run that was examined. */
+  /** The page continues after the last run that was examined. */
   async function above(environmentId: string, filter: RunCriteria, page: RunPage): Promise<RunsRead> {
     const listedRuns = await storage.listRuns(environmentId, filter, page)
     const least = Math.round(Number(filter.scan?.minCost ?? 0) * NANOS)
@@ -50,7 +50,7 @@ export function shownCosts(deps: Deps, workspaceId: string): Read {
     const rows = estimated.filter((row) => place === null || inOrder(place, row) < 0)
     const ranked: RunRow[] = []
     let [next, more]: [RunPage['after'], boolean] = [after, true]
-    // Where a page ended because it had examined enough.
+    // Last examined run, if the page ended at its bound for examined runs.
     let end: Ranked | null = null
     while (more && end === null && ranked.length <= limit) {
       const page = await storage.listRuns(environmentId, filter, { limit: LIMITS.operatorPageMax, after: next })
@@ -89,5 +89,5 @@ export function shownCosts(deps: Deps, workspaceId: string): Read {
 
 type Ranked = Pick<RunRow, 'id'> & { rank: number }
 
-/** As the store orders ranked runs. */
+/** The order in which the store returns ranked runs. */
 const inOrder = (a: Ranked, b: Ranked): number => b.rank - a.rank || (a.id < b.id ? 1 : a.id > b.id ? -1 : 0)

@@ -133,7 +133,7 @@ function partsOf({ from, to }: TimeWindow, step: UsagePointsQuery['step'], zone:
   if (step === 'window') return [{ from, to, stepMs: Math.max(to - from, 1) }]
   const starts = { hour: fullHoursOf, day: daysOf, month: monthsOf }[step]
   const parts: Part[] = []
-  // One more than a caller may ask for, so that the check sees it.
+  // Reads one step more than a caller may request, so that the check sees it.
   const begins = starts({ from, to }, zone, LIMITS.usageSteps)
   for (const [index, start] of begins.entries()) {
     const end = begins[index + 1] ?? to

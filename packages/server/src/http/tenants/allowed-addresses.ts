@@ -83,7 +83,7 @@ export function createAddressRefusals(storage: Pick<Storage, 'appendAudit'>, now
       environment: environmentId === undefined ? null : { id: environmentId },
     } as const
     const entry = entryOf({ scope, request }, now(), `${kind}.use.refused`, { kind, id }, { why: 'address' })
-    // Not awaited: a refusal is not slower than that of an unknown credential.
+    // Not awaited, so that the refusal takes no longer than that of an unknown credential.
     storage
       .appendAudit([entry])
       .catch((err: unknown) => request.log.error({ err }, 'could not log a credential from a wrong address'))

@@ -27,7 +27,7 @@ export function createCredentialCache<Row extends StoredCredential>({
   monotonicNow = () => performance.now(),
   maxEntries = 10_000,
 }: CredentialCacheOptions<Row>) {
-  // Not `max`: that reserves the memory of all entries at once, 2 MB for all credentials.
+  // `max` would reserve the memory of all entries at once: 2 MB for all credentials.
   const bound = { maxSize: maxEntries, sizeCalculation: () => 1 }
   const known = new LRUCache<string, Row>(bound)
   const unknown = new LRUCache<string, true>(bound)

@@ -91,7 +91,7 @@ export function createWindows({
   monotonicNow = () => performance.now(),
   maxSubjects = MAX_SUBJECTS,
 }: WindowsOptions) {
-  // Not `max`: that reserves the memory of all subjects at once, 1.4 MB.
+  // `max` would reserve the memory of all subjects at once: 1.4 MB.
   const windows = new LRUCache<string, Window>({ maxSize: maxSubjects, sizeCalculation: () => 1 })
 
   return {

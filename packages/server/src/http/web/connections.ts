@@ -1,4 +1,4 @@
-/** What a client can do with a connection but for its requests: read nothing, idle, send ahead, or send in tiny pieces. */
+/** Limits how clients can misuse a connection: not reading replies, idling, pipelining, or sending in tiny pieces. */
 import type { Server, IncomingMessage, ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
 import { Readable } from 'node:stream'
@@ -92,7 +92,7 @@ interface Waiting {
 }
 
 const connections = new WeakMap<Socket, Waiting>()
-/** Only while it is under way: kept longer, an idle connection would hold its last body. */
+/** The exchange that is under way. If it were kept longer, an idle connection would hold its last body. */
 const latest = new WeakMap<Socket, { request: IncomingMessage; response: ServerResponse }>()
 const ending = new WeakSet<Socket>()
 
@@ -123,7 +123,7 @@ export function boundPipelines(server: Server, closed: () => void = () => undefi
       return closed()
     }
     if (isFull(socket, waiting)) socket.pause()
-    // Its turn: Node gives it the connection.
+    // Node assigns the connection to this response when its turn comes.
     response.once('socket', () => {
       waiting.count -= 1
       if (waiting.count === 0) socket.resume()
@@ -170,7 +170,7 @@ function isFull(socket: Socket, { count, sentBefore }: Waiting): boolean {
 
 type Parser = Record<number, unknown> & { constructor: { kOnBody?: number }; onIncoming: () => number }
 
-/** The answer of llhttp's `on_headers_complete` if a request says that another protocol follows: parsing ends. */
+/** The return value of llhttp's `on_headers_complete` for a request that upgrades to another protocol: parsing ends. */
 const UPGRADED = 2
 
 /**
@@ -241,7 +241,7 @@ export const isCut = (request: IncomingMessage): boolean => cut.has(request)
 
 /** To parse the rest of a large body would be work for a refused client, so its connection is closed. */
 
-/** A client may send on until it notices the answer. Closing at once could lose the answer. */
+/** A client may continue to send until it notices the answer. Closing at once could lose the answer. */
 const LINGER_MS = 2_000
 const LINGER_BYTES = LIMITS.importBodyBytes
 

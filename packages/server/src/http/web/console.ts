@@ -58,7 +58,7 @@ interface FrontOptions {
   console: boolean
 }
 
-/** Not a route `/*`: it would match addresses that the router refuses as too long. */
+/** A route `/*` would also match addresses that the router refuses as too long. */
 export async function sendConsolePage(
   { url }: FastifyRequest,
   reply: FastifyReply,

@@ -44,7 +44,7 @@ export interface Deps {
   work: { wake(kind: WorkKind): void }
   /** Returns why the address is refused, to append to the field name; null if it is allowed. */
   checkWebhookUrl: (url: string) => Promise<string | null>
-  /** To public and allowed addresses only. */
+  /** Sends only to public and allowed addresses. */
   sendToWebhook: (message: WebhookMessage) => Promise<{ ok: true } | { ok: false; error: string }>
   now: () => number
   draining: () => boolean

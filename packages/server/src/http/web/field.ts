@@ -41,7 +41,7 @@ export function futureTimeOf(name: string, text: string, now: number): number {
   throw refuseField(name, 'must be in the future')
 }
 
-/** In their one form, each once. */
+/** Networks in canonical form, without duplicates. */
 export function networksOf(texts: string[] | null | undefined): string[] | null | undefined {
   if (texts === null || texts === undefined) return texts
   const networks = texts.map((text, index) => {

@@ -91,7 +91,7 @@ function sender(file: string, { caching, preCompressed = false, headers = {} }: 
   return async (request: FastifyRequest, reply: FastifyReply): Promise<FastifyReply> => {
     const [encoding, suffix] = encodings.find(([name]) => accepts(request, name)) ?? ['', '']
     const content = await loadFile(file + suffix).catch(nullIfAbsent)
-    // Of a former build.
+    // The page is of an earlier build, whose files are gone.
     if (content === null) {
       reply.callNotFound()
       return reply

@@ -65,7 +65,7 @@ export function guideRoutes(app: FastifyInstance): void {
   }
 
   const files = new Map(Array.from(pages, ([file, address]) => [address, file]))
-  // One for each page would be more routes than all others, which every start would have to make.
+  // A route for each page would outnumber all other routes, and every start would have to create them.
   for (const route of [PREFIX, `${PREFIX}/*`]) {
     app.get(route, async (request, reply) => {
       const { '*': name } = request.params as { '*'?: string }

@@ -4,7 +4,7 @@ import { createMcpHandler } from '@modelcontextprotocol/server'
 import type { FastifyInstance, FastifyRequest } from 'fastify'
 
 const NO_KEEP_ALIVE = 0
-/** Nothing of this server changes. The library's own error says that clients may try again. */
+/** There is nothing to subscribe to. The library's own error says that clients may try again. */
 const SUBSCRIBE = 'subscriptions/listen'
 const METHOD_NOT_FOUND = { code: -32_601, message: 'Method not found' }
 

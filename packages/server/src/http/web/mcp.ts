@@ -60,7 +60,10 @@ export function mcpRoutes(app: FastifyInstance, deps: Deps): void {
   })
 }
 
-/** Loaded by the first message, which most installations never get. All parts at once would stop the event loop for 0.1 s. */
+/**
+ * Loaded by the first message, which most installations never get. Loading all parts at once would block the event loop for 0.1
+ * s.
+ */
 async function loadAnswer() {
   await import('@modelcontextprotocol/core')
   await waitForTurn()

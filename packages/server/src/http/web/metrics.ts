@@ -24,7 +24,7 @@ export interface MetricsSources {
   process?: ProcessFacts | undefined
 }
 
-/** Null where the system does not say. */
+/** Facts are null if the system does not provide them. */
 export interface ProcessFacts {
   openDescriptors(): number | null
   maxDescriptors(): number | null
@@ -205,7 +205,7 @@ function workMetrics(registry: Registry, storage: Storage): void {
     if (reading === null || performance.now() - reading.at >= BACKLOG_KEPT_MS) {
       const now = Date.now()
       const reads = Promise.all([storage.workBacklog(now), storage.countInForce(now)])
-      // Without the store, the other metrics matter even more.
+      // The store does not answer: the other metrics matter even more.
       reading = {
         at: performance.now(),
         backlog: reads.then(

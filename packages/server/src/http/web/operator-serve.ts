@@ -55,7 +55,7 @@ type OperatorRequest<R extends OperatorRoute> = RouteRequest<R> &
   ScopeOf<R> &
   RunOf<R['path']> &
   (R extends { audit: object } ? Audited : unknown) & {
-    /** When the handler began. */
+    /** Start of the handler. */
     at: number
     paging: Paging
   }
@@ -80,7 +80,7 @@ export function operatorDeps(app: FastifyInstance, deps: Deps): OperatorDeps {
         const route: OperatorRoute = OPERATOR_ROUTES[name]
         const namesRun = /\/runs\/\{runId\}(?!\/events\/)/.test(route.path)
         const once = onceByKey(route, storage, now)
-        // It takes long to parse, so a thread does it, and the lines have their own checks.
+        // An import takes long to parse, so a thread does it, and its lines have their own checks.
         const rawBody = name === 'importEnvironment'
         serveRoute(app, route, { memory, replies, once, refused, rawBody }, async (routeRequest) => {
           const { request, params } = routeRequest

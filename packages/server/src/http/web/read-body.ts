@@ -48,7 +48,7 @@ export interface BodyLimits {
   memory: BodyMemory
   holder: Holder
   binaryType?: string
-  /** Refusals say what to set in an OpenTelemetry exporter. */
+  /** Error messages name the setting to change in an OpenTelemetry exporter. */
   isOfExporter?: boolean
 }
 

@@ -188,7 +188,7 @@ interface Property extends TSchema {
 
 const NO_QUERY = Type.Object({})
 
-/** Without it, a misspelt filter would answer with everything. */
+/** Reject unknown parameters: with a misspelt filter, the reply would contain everything. */
 function unknownParameters(values: object, schema: TObject): SchemaFault[] {
   const known = Object.keys(schema.properties)
   const unknown = Object.keys(values).filter((name) => !Object.hasOwn(schema.properties, name))

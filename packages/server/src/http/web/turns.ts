@@ -14,7 +14,7 @@ interface WaitingPiece {
   begin: () => void
 }
 
-/** Work that is nobody's request. */
+/** Work that belongs to no request. */
 const NOBODY: Holder = { workspace: '', credential: '' }
 
 const waiting = new TurnsByWorkspace<WaitingPiece>()
@@ -44,7 +44,7 @@ export async function mapInTurns<Item, Result>(
   return results
 }
 
-/** A consumer that takes everything at once would get all pieces in one turn. */
+/** A consumer that reads everything at once would get all pieces in one turn. */
 export async function* inTurns<Piece>(pieces: AsyncIterable<Piece>): AsyncGenerator<Piece> {
   for await (const piece of pieces) {
     yield piece

@@ -39,7 +39,7 @@ export function queueRetention({ storage, now, wake, onError, intervalMs = 60_00
   })
 }
 
-/** What a pass has removed so far. Events go with their run; of others only the payload. */
+/** Rows that a pass has removed so far. Events go with their run; other removals take only the payload. */
 export type RemovedRows = Record<'runs' | 'events' | 'payloads' | RetainedRows, number>
 
 interface RetainOptions extends HandlerOptions<keyof Storage> {

@@ -51,7 +51,7 @@ export function createPace(storage: Pick<Storage, 'gauges' | 'engine'>, signal: 
       const took = storage.gauges().actMs - before.actMs
       const during = load()
       const busyShare = took / sliceMs[during]
-      // A slice that changed little says nothing about a full one.
+      // A slice with few changes does not show the speed of a full one.
       if (busyShare > 1) most = Math.max(LEAST, Math.round(most * Math.max(0.5, 1 / busyShare)))
       else if (changed >= most / 2) most = Math.min(MOST, Math.round(most * Math.min(2, 1 / busyShare)))
       const busy = before.queuedBytes > 0

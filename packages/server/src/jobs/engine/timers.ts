@@ -52,7 +52,7 @@ type LostRequestsOptions = Omit<JobOptions<'addLostRequests' | 'noteSpoolTrouble
   lostRequests: { take(): { requests: LostRequests[]; spools: SpoolTroubleRow[] } }
 }
 
-/** Often, because a person who sets up an exporter looks at once. */
+/** Runs often, because a person who sets up an exporter checks at once. */
 export function flushLostRequests({ storage, lostRequests, onError, intervalMs = 2_000 }: LostRequestsOptions): Job {
   return every({ intervalMs, run: flush, onError, runsAtEnd: true })
 
@@ -96,7 +96,7 @@ export function deleteExpired({ storage, now, onError, intervalMs = 3_600_000 }:
 }
 
 interface ExpiringOptions extends JobOptions<'listOverdueEnvironments' | 'expireApprovals'> {
-  /** Of an environment: requests that a grant may approve, and that people do not know yet. */
+  /** Applies grants to the environment's held requests, of which people have not been notified yet. */
   applyHeld: (environmentId: string) => Promise<void>
 }
 

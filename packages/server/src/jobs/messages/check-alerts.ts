@@ -29,9 +29,9 @@ const SUMS: ReadonlySet<AlertKind> = new Set(['cost', 'budget'])
 interface Measured {
   value: number | null
   unpricedCalls: number
-  /** Of error_rate. */
+  /** Set for error_rate only. */
   share?: Share
-  /** With last week, as a sentence. */
+  /** Comparison with last week, as a sentence. */
   comparison?: string | null
   isNoise?: boolean
   /** Shares of prompts that fail more often than the threshold. */
@@ -60,7 +60,7 @@ export function checkAlerts({ storage, prices, now }: HandlerOptions<Acts> & { p
     return 'ended'
   }
 
-  /** All sessions get the version in force again. */
+  /** Ends a share: all sessions get the version in force again. */
   async function endShare(alert: AlertRow, workspaceId: string, share: ShareOutcomes, now: number): Promise<void> {
     const { environmentId, id, rule } = alert
     const { promptId, version } = share

@@ -35,12 +35,12 @@ const DAY_SECONDS = 24 * 60 * 60
 const FAILING = { most: 4, ofWorkspace: 2, ofCredential: 1 }
 const FAILING_PAUSE_MS = 2_000
 const FAILING_KEPT = 10_000
-/** The push service knows the browser no more (RFC 8030). */
+/** The push service no longer knows the browser (RFC 8030). */
 const GONE: ReadonlySet<number | null> = new Set([404, 410])
 const TOO_MANY = 429
 
 export function notifyPeople({ storage, push, now, random = Math.random }: NotifyOptions): ItemHandler {
-  /** `hasNext`: the item that tells what comes meanwhile is waiting. */
+  /** `hasNext`: the item for later news is already queued. */
   const pauses = new LRUCache<string, { until: number; hasNext: boolean }>({ max: PAUSES_KEPT })
   /** Browsers whose push service failed the last time. They delay only each other. */
   const failing = new LRUCache<string, true>({ max: FAILING_KEPT })

@@ -99,8 +99,8 @@ function boundReceived(socket: Socket): void {
 }
 
 /**
- * Where clouds answer credentials and settings of the machine: AWS, Google, DigitalOcean and others, Azure's host, Alibaba,
- * Oracle, and AWS and Google by IPv6. A network that contains one does not allow it; naming the address does.
+ * Metadata services of clouds, with credentials and settings of the machine: AWS, Google, DigitalOcean and others, Azure's host,
+ * Alibaba, Oracle, and AWS and Google by IPv6. An allowed network does not include them; an allowed address must name them.
  */
 const METADATA = new Set(
   [
@@ -177,14 +177,14 @@ class TooLarge extends Error {
   readonly code = 'UND_ERR_RES_EXCEEDED_MAX_SIZE'
 }
 
-/** Without addresses, stacks or bodies: system messages name the address behind a name. */
+/** The reason without addresses, stacks or bodies: system messages reveal the address behind a name. */
 function reasonOf(error: unknown): string {
   const { name, message, code = '' } = error as NodeJS.ErrnoException
   if (error instanceof NotPublic) return message
   if (name === 'TimeoutError' || code.includes('TIMEOUT') || code === 'ETIMEDOUT') {
     return `No answer within ${TIMEOUT_MS / 1000} seconds`
   }
-  // Only the code of TLS errors: their messages may quote names in the certificate.
+  // Report only the code of TLS errors: their messages may quote names in the certificate.
   return (
     REASONS.get(code) ?? (/^[A-Z][A-Z0-9_]+$/.test(code) ? `The connection failed (${code})` : 'The connection failed')
   )
@@ -234,7 +234,8 @@ export function createHostResolver(options: ResolveOptions = {}): ResolveHost {
   async function resolve(host: string): Promise<LookupAddress[]> {
     const family = isIP(host)
     if (family !== 0) return [{ address: host, family }]
-    // Only the system knows these names. No tenant can make it ask their own name server.
+    // Names without a dot or in the hosts file: only the system resolver knows them, and no tenant can make it query their own
+    // name server.
     if (!host.includes('.') || (await isInHostsFile(host))) return lookup(host, { all: true })
     const [v4, v6] = await Promise.allSettled([resolver.resolve4(host), resolver.resolve6(host)])
     const resolvedAddresses = [addressesOf(v4, 4), addressesOf(v6, 6)].flat()

@@ -121,7 +121,7 @@ async function run(simulation: SimulationRow, options: SimulateOptions, signal: 
       const last = calls.at(-1)
       if (last === undefined) {
         if (kind === 'ran' || limit <= 0) return scanned
-        // Those of them that ran are counted as such.
+        // Approvals whose call ran are counted separately.
         kind = 'ran'
         after = null
         steps?.startAgain()
@@ -180,7 +180,7 @@ function reporter(storage: Pick<Storage, 'reportSimulation'>, { id, environmentI
 
 type ApprovalCounts = SimulationResult['approvals']
 
-/** Of more tools, decisions on calls that the policy does not act on are not counted. */
+/** Beyond this many tools, decisions on calls that the policy does not act on are not counted. */
 const TOOLS_COUNTED = 1_000
 
 function countDecisions(storage: Pick<Storage, 'findApprovals'>, environmentId: string) {
@@ -269,7 +269,7 @@ function readSteps(
   }
 
   return {
-    /** For calls that are not after those that were read. */
+    /** Restarts for calls that precede those already read. */
     startAgain(): void {
       taker.forgetRuns([...followed.keys()])
       followed.clear()
@@ -336,8 +336,8 @@ interface Walked {
 }
 
 /**
- * For conditions on the past: whole runs, one after the other, newest first, because a past is read once and in order. Bounded
- * in runs, bytes and time; the result says so if a bound was reached.
+ * Simulates conditions on the past: reads whole runs, one after the other, newest first, because a past is read once and in
+ * order. Bounded in runs, bytes and time; the result reports a reached bound.
  */
 async function walkRuns({ storage, environmentId, from, to, look, ...walk }: Walk): Promise<Walked | null> {
   const bounds = { ...BOUNDS, ...walk.bounds }

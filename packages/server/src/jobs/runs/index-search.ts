@@ -1,5 +1,6 @@
 /**
- * The rests keep most of the processor for recording. While events arrive faster, the index falls behind and says so.
+ * Indexes runs for the search. Its pauses leave most of the processor for recording. While events arrive faster, the index falls
+ * behind and reports it.
  */
 import { setTimeout as wait } from 'node:timers/promises'
 import type { HandlerOptions, ItemHandler } from '../engine/work.ts'

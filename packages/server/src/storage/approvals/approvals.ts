@@ -18,13 +18,13 @@ export interface ApprovalRow extends RowOf<'approvals'> {
   ranStatus: RanStatus | null
 }
 
-/** What an event says about the approval that it names. Only the client and API key that asked may say it. */
+/** Facts that an event reports about an approval. Only the client and API key that made the request may report them. */
 export interface ApprovalNote {
   approvalId: string
   kind: 'input' | 'policies' | 'withdrawn' | 'ran'
   toolName: string | null
   inputHash: string | null
-  /** Of the policies that decided. */
+  /** Versions of the policies that decided. */
   policyVersions: Readonly<Record<string, string>> | null
   reason: WithdrawnReason | null
   status: RanStatus | null
@@ -53,9 +53,9 @@ export const UNDECIDED = {
 } as const
 export type NewApprovalRow = Omit<ApprovalRow, keyof typeof UNDECIDED | 'revision'>
 
-/** Beside the request: what tells which policies asked. */
+/** Columns beside the request that show which policies asked. */
 export interface AskedBeside {
-  /** All that matched, as the client says; null: it names one. */
+  /** All policies that matched, as the client reports them; null: it names one. */
   policyVersions: Readonly<Record<string, string>> | null
   otherTools: OtherTools
 }
@@ -125,9 +125,12 @@ export interface DecisionRow {
   deciderName: string
   via: { kind: 'slack'; webhookId: string } | null
   now: number
-  /** By approval id: the input event that was looked at; null: none. A request that has another by now is not decided. */
+  /**
+   * By approval id: the input event that the operator saw; null: none. A request whose input event has changed since is not
+   * decided.
+   */
   inputs?: Readonly<Record<string, string | null>>
-  /** What else the approval of one request allows. */
+  /** Grant for later calls that the approval of one request creates. */
   grant?: NewGrant
   /** Policies that cannot have asked for the tool of the approved requests. Absent: only a request's own may have. */
   otherTools?: OtherTools
@@ -217,7 +220,7 @@ export interface LinkedInput {
   eventId: string
 }
 
-/** How many requests of a policy expired. */
+/** Number of a policy's expired requests. */
 export interface UnansweredRow {
   policyId: string | null
   expired: number
@@ -267,13 +270,13 @@ export interface GrantRow {
   granterId: string
   granterName: string
   endedAt: number | null
-  /** When its run ended; null: it goes on, or the grant is of no run. */
+  /** End of its run; null: the run continues, or the grant has no run. */
   runEndedAt: number | null
-  /** Who revoked it; null: a policy changed. */
+  /** Operator who revoked the grant; null: a policy changed. */
   endedBy: string | null
 }
 
-/** What a person allows beside this one call. */
+/** A grant that an operator creates with the approval of one call. */
 export interface NewGrant {
   id: string
   scope: GrantScope
@@ -299,12 +302,12 @@ export interface GrantUse {
   grantId: string
   /** All policies that ask for this call, as far as it is known. */
   policyIds: readonly string[]
-  /** What was compared with the condition. */
+  /** The input that was compared with the condition. */
   inputEventId: string | null
   now: number
 }
 
-/** Of the whole installation. */
+/** Counts of stops and grants in the whole installation. */
 export interface InForce {
   stops: number
   grants: number

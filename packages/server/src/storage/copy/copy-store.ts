@@ -184,7 +184,7 @@ async function* rowsOf({ source, target, columns, rowsPerBatch }: Context, table
     if (table.name === 'runs') await renumberRuns(rows, source, target)
     if (!isLast) {
       ahead = source.read(table, wanted, after, rowsPerBatch)
-      // The awaiting caller gets the error. If writing fails first, nobody awaits it.
+      // The awaiting caller gets the error. If writing fails first, no caller awaits it.
       ahead.catch(() => undefined)
     }
     // Old cursors name the old seqs. Without their secret they are rejected instead of misread.

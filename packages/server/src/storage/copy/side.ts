@@ -56,7 +56,7 @@ export interface Target extends Side {
   state(): Promise<CopyState | null>
   /** Marks the store, so that no server opens it before the copy ends. */
   begin(state: CopyState): Promise<void>
-  /** In one transaction. */
+  /** Writes rows in one transaction. */
   write(table: string, columns: readonly string[], rows: readonly Row[], state: CopyState): Promise<void>
   finish(state: CopyState): Promise<void>
 }

@@ -64,7 +64,7 @@ export interface CountedEvents {
   agentFrom: number | null
 }
 
-/** `times` events that are counted in the same rows, with the sums of their usage. */
+/** A group of `times` events that are counted in the same rows, with the sums of their usage. */
 export type CountedUsage = Pick<NewEvent, 'time' | 'eventType' | 'usage' | 'latencyMs' | 'promptUse' | 'toolUse'> & {
   times: number
 }

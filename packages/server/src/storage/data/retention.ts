@@ -35,7 +35,7 @@ export interface ExpiredRun extends RunPlace {
 
 export interface ExpiredRuns {
   runs: ExpiredRun[]
-  /** Where the next call continues; null: all were examined. */
+  /** Place where the next call continues; null: all runs were examined. */
   after: RunPlace | null
 }
 

@@ -47,7 +47,7 @@ export type WaitingCommits = ReturnType<typeof createWaitingCommits>
 const FORGOTTEN_MS = 60_000
 
 export function createWaitingCommits(now: () => number = () => performance.now()) {
-  /** In the order in which they began. */
+  /** Writes that wait, in the order in which they began. */
   const waiting = new Set<{ since: number }>()
   let failing: { since: number; until: number } | null = null
 
@@ -78,7 +78,7 @@ export function createWaitingCommits(now: () => number = () => performance.now()
     },
     /** How long ago the latest write gave up; null: none did, one succeeded since, or one waits now. */
     gaveUpAgoMs: (): number | null => (failing === null || waiting.size > 0 ? null : now() - failing.until),
-    /** Whatever the writes waited for is gone. */
+    /** Forgets failed writes, because the obstacle that they waited for is gone. */
     forget(): void {
       failing = null
     },

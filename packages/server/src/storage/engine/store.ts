@@ -23,7 +23,7 @@ export interface Store {
   gauges(): StorageGauges
   /** Processes that serve this store now, with this one. Limits are divided by it. Costs nothing. */
   nodes(): number
-  /** How far the store's clock is ahead of this process's. Leases use the store's, whatever the nodes' clocks say. */
+  /** Difference between the store's clock and this process's. Leases use the store's clock, independent of the nodes' clocks. */
   clockOffsetMs(): number
   /** Waits for running writes. */
   close(): Promise<void>
@@ -41,7 +41,7 @@ export interface StoreCheck {
   detail: string
 }
 
-/** What a backup holds, for people who compare. */
+/** Counts of a backup, for people who compare. */
 export type BackupCounts = Record<'runs' | 'events' | 'policies' | 'people', number>
 
 export type BackupResult = { ok: true; bytes: number } | { ok: false; reason: 'exists' | 'unsupported' }

@@ -22,7 +22,7 @@ export interface Table {
   exported?: string
   /** Columns that stay with the store: no export has them. */
   kept?: string
-  /** Columns that follow from the others: no reader wants them, and an import computes them. */
+  /** Columns that follow from the others: readers do not need them, and an import computes them. */
   computed?: string
 }
 

@@ -89,7 +89,7 @@ export interface IdempotencyClaim {
 
 export interface KeptReply {
   status: number
-  /** Without secrets. */
+  /** The reply body, without secrets. */
   json: string
 }
 

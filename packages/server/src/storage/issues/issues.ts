@@ -39,7 +39,7 @@ type OfGroup = 'firstSeen' | 'lastSeen' | 'occurrences' | 'recoveries' | 'runs' 
 export interface IssueGroupRow extends Pick<IssueRow, OfGroup> {
   fingerprint: string
   facts: string
-  /** Its issue before the merge. */
+  /** The issue of the fingerprint before a merge. */
   homeIssueId: string
 }
 
@@ -106,7 +106,7 @@ export interface TrendSlots {
   from: number
   width: number
   count: number
-  /** Only this many latest detections of each set of facts are counted. */
+  /** For each set of facts, only this many latest detections are counted. */
   most: number
 }
 
@@ -114,14 +114,14 @@ export interface IssueRecordReceived {
   id: string
   status: RecordStatus
   isNew: boolean
-  /** As in the first of the records with this key. */
+  /** The evidence of the first record with this key. */
   evidence: string
 }
 
 /** A claim of an approval under which nothing may run. Null: it was erased. */
 export interface RefusedClaim {
   unclaimed: ApprovalRow | null
-  /** In effect over the approval. */
+  /** The stop that overrides the approval. */
   stop?: StopRow
 }
 
@@ -253,7 +253,7 @@ export function isLoop(recent: string): boolean {
 
 const HASH_CHARS = 8
 
-/** Names that no usage is counted by are too long to be looked for: each is cut, with its hash, so each tool has its own loop. */
+/** Tool name of a loop. Names that are too long for usage counts are cut, with a hash, so each tool has its own loop. */
 export function loopTool(toolName: string): string {
   if (toolName.length <= LIMITS.searchChars) return toolName.toWellFormed()
   const start = toolName.slice(0, LIMITS.searchChars - HASH_CHARS - 1).toWellFormed()

@@ -42,7 +42,7 @@ export interface ToldBrowser
 export interface NoticeRow {
   id: string
   at: number
-  /** When it ends by itself. */
+  /** Time at which it ends by itself. */
   until: number | null
   isCurrent: boolean
   policySeverity: Severity | null
@@ -50,7 +50,7 @@ export interface NoticeRow {
   data: Record<string, unknown>
 }
 
-/** With a browser, only that browser gets the message. */
+/** Subject of a notification. If it names a browser, only that browser gets the message. */
 export interface NoticeSubject {
   browserId: string | null
   event: NotificationEvent
@@ -59,7 +59,7 @@ export interface NoticeSubject {
 
 export interface NoticesTold {
   at: number
-  /** Other work items, of the same browsers and event, that were told by the same messages. */
+  /** Other work items, of the same browsers and event, that the same messages covered. */
   joined: string[]
   /** Ids of browsers. `gone`: their push service no longer knows them. */
   told: string[]
@@ -150,7 +150,7 @@ export interface AlertRow {
   state: AlertState
   checkedAt: number | null
   createdAt: number
-  /** Then its rule says nothing. */
+  /** The row is damaged, so its rule is unknown. */
   damaged?: true
 }
 

@@ -16,7 +16,10 @@ export interface Item {
 /** `version` null: no longer deployed. */
 export type ItemVersion = Item & { version: number | null }
 
-/** What the person saw. With another version in force, or another one to restore, nothing is published. */
+/**
+ * The deployment that the operator saw. If another version is in force by now, or a rollback would restore another one, nothing
+ * is published.
+ */
 export interface Seen {
   replaces?: number | null | undefined
   restores?: number | undefined
@@ -31,20 +34,20 @@ export type DeployedItem = ItemVersion & Pick<Seen, 'replaces'> & { share?: numb
 /** A version of a prompt that a part of the sessions gets, beside the one in force. */
 export type PromptShareRow = Omit<RowOf<'prompt_shares'>, 'importedAt'> & { damaged?: true }
 
-/** How the runs of a version ended. */
+/** Outcomes of a version's runs. */
 export interface VersionOutcomes {
   completed: number
   failed: number
   cancelled: number
 }
 
-/** Since the share began. */
+/** Outcomes since the share began. */
 export interface ShareOutcomes extends Pick<PromptShareRow, 'promptId' | 'version' | 'percent'> {
-  /** Of the prompt. */
+  /** Name of the prompt. */
   name: string
   inForce: number
   shared: VersionOutcomes
-  /** With the version in force. */
+  /** Outcomes with the version in force. */
   others: VersionOutcomes
 }
 
@@ -78,7 +81,7 @@ export type Published =
   | { outcome: 'archived'; item: Item }
   | { outcome: 'not_in_force'; item: Item }
   | { outcome: 'no_earlier'; item: Item }
-  /** Another version than the one that the person saw is in force; null: none. */
+  /** Another version than the one that the operator saw is in force; null: none is. */
   | { outcome: 'overtaken'; item: Item; inForce: number | null; seen: number | null }
   | { outcome: 'other_earlier'; item: Item; restores: number | null; seen: number }
   /** `no_other`: the other sessions would get none. `in_force`: they would get the same. */

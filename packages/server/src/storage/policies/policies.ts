@@ -1,4 +1,4 @@
-/** A version never changes; deployments.ts says which one is deployed. */
+/** A version never changes; deployments.ts stores which one is deployed. */
 import { hash } from 'node:crypto'
 import type { PolicyAction, Severity } from '@tacho/contract/policies/runtime-config.ts'
 import type { GrantRule, OnError } from '@tacho/contract/engine/words.ts'
@@ -17,7 +17,7 @@ export interface PolicyVersionRow extends RowOf<'policy_versions'> {
   action: PolicyAction
   onError: OnError | null
   grants: GrantRule | null
-  /** Then it has no text. */
+  /** The row is damaged, so it has no text. */
   damaged?: true
 }
 
@@ -37,7 +37,7 @@ export interface PromptRow extends Omit<RowOf<'prompts'>, 'newest'> {
 
 export type NewPromptRow = Omit<PromptRow, 'archivedAt' | 'newest'>
 export type PromptVersionRow = RowOf<'prompt_versions'> & {
-  /** Then it has no content. */
+  /** The row is damaged, so it has no content. */
   damaged?: true
 }
 export type PromptVersionInfo = Omit<PromptVersionRow, 'content'>
@@ -54,7 +54,7 @@ export type VersionPage = PageAfter<number>
 
 type Counted = 'runs' | 'completed' | 'failed' | 'cancelled' | 'events' | 'errors' | 'blocked' | 'approvals'
 
-/** Some of its runs, with what their events that name the version spent. */
+/** Part of the version's runs, with the usage of their events that name the version. */
 export interface VersionRunGroup {
   runs: number
   totalTokens: number
@@ -65,7 +65,7 @@ export interface VersionRunGroup {
 export interface VersionResultRow extends UsageSums, Pick<PromptResult, Counted> {
   /** Each as of the day on which its run started. */
   uncosted: UncostedSum[]
-  /** All of its runs. In a group, figures are known of all or of none. */
+  /** Groups of all runs of the version. Within a group, figures are known for all runs or for none. */
   groups: VersionRunGroup[]
   /** Start of its first and its last run: the first event with this version. */
   firstAt: number
@@ -116,7 +116,7 @@ export interface CallingRun {
   calls: number
 }
 
-/** What a run did and read, in order. `isHeld`: a decision that held the call back or blocked it. */
+/** A past step of a run. `isHeld`: the decision held the call back or blocked it. */
 export interface PastRow extends ToolCallRow {
   eventType: string
   isHeld: boolean
@@ -170,7 +170,7 @@ export interface StopFilter {
 
 export type StopPage = PageAfter<{ id: string }>
 
-/** What a client may report of a call, or of a request. */
+/** The call or request for which a client reports a stop. */
 export interface StopSubject {
   runId: string | null
   sessionIds: readonly (string | null)[]

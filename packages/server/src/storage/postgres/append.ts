@@ -78,7 +78,7 @@ export function postgresAppendEngine(
   isDistributed = false,
 ): AppendEngine<BatchConnection> {
   const writers = new Set<number>()
-  /** They need no insert, which saves work when runs send many small batches. */
+  /** Known runs need no insert, which saves work when runs send many small batches. */
   const knownRuns: KnownRuns = new LRUCache({
     maxSize: CACHE_BYTES,
     sizeCalculation: (_, place) => entryBytes(place.length),
@@ -86,7 +86,7 @@ export function postgresAppendEngine(
   const takeNumbers = numberTaker()
   const written = writtenRuns()
   let connectionsSeen = 0
-  /** Another server may number its transactions as the one before. */
+  /** After a reconnect, forget transaction numbers: another server may use the same ones again. */
   const ofConnections = (): number => {
     if (connections.opened() !== connectionsSeen) written.forget()
     return (connectionsSeen = connections.opened())
@@ -124,7 +124,7 @@ export function postgresAppendEngine(
   }
 }
 
-/** One message, because each costs both sides more than the lock. */
+/** BEGIN and the locks in one message, because each message costs both sides more than a lock. */
 function beginning(environmentIds: string[]): string {
   return ['BEGIN', ...environmentIds.map((id) => removalLock(pg.escapeLiteral(id)))].join('; ')
 }
@@ -145,12 +145,12 @@ function numberTaker() {
   }
 }
 
-/** What a node remembers of runs. */
+/** Caches of runs on this node. */
 interface Remembered {
   knownRuns: KnownRuns
   written: WrittenRuns
   isDistributed: boolean
-  /** How many connections were opened so far. */
+  /** Number of connections opened so far. */
   ofConnections(): number
 }
 
@@ -317,9 +317,9 @@ function operations(
 }
 
 interface LookedRun extends WantedRun {
-  /** Its number if this transaction opens it, else 0. */
+  /** Number of the run if this transaction creates it, else 0. */
   opened: number
-  /** Its number if a transaction of this node wrote it. */
+  /** Number of the run if a transaction of this node wrote it. */
   written: number | null
 }
 

@@ -38,15 +38,15 @@ interface Queued {
   batch: EventBatchRows
   bytes: number
   runs: Set<string>
-  /** One more than that of the key's previous batch. */
+  /** One more than the turn of the key's previous batch. */
   turn: number
   settle(committed: Committed | undefined): void
 }
 
 interface Environment<Pipeline> {
-  /** Its turn among workspaces; the environment stands for a credential. */
+  /** Holder for the turns between workspaces; the environment stands for a credential. */
   holder: Holder
-  /** By turn, then as they arrived. */
+  /** Waiting batches, by turn, then by arrival. */
   waiting: Queued[]
   transactions: Set<Transaction<Pipeline>>
   turn: number
@@ -62,7 +62,7 @@ interface Transaction<Pipeline> {
 export function createBatchQueue<Pipeline>(options: BatchQueueOptions<Pipeline>) {
   const { queueBytes, transactions, openPipeline, commit } = options
   const environments = new Map<string, Environment<Pipeline>>()
-  /** Those with batches that wait. */
+  /** Environments with waiting batches. */
   const turns = new TurnsByWorkspace<Environment<Pipeline>>()
   const activeByWorkspace = new Map<string, number>()
   const counts = { queuedBytes: 0, commits: 0, committedEvents: 0 }

@@ -6,7 +6,7 @@ import { readFileSync } from 'node:fs'
 
 export interface Address {
   config: Pick<ClientConfig, 'connectionString' | 'ssl' | 'application_name'>
-  /** Without the password. */
+  /** Connection string without the password. */
   shown: string
 }
 
@@ -51,7 +51,7 @@ function tlsOptions(parameters: Record<string, string | undefined>): Tls {
   }
   const anyName = { checkServerIdentity: () => undefined }
   if (sslmode === 'verify-full') return certificates
-  // As in libpq: with a root certificate, `require` checks what `verify-ca` checks.
+  // With a root certificate, `require` checks the same as `verify-ca`, like libpq.
   if (sslmode === 'require')
     return checksRoot ? { ...certificates, ...anyName } : { ...certificates, rejectUnauthorized: false }
   if (sslmode !== 'verify-ca') {
@@ -95,7 +95,7 @@ export interface Connections {
   transaction<Result>(work: (client: PoolClient) => Promise<Result>): Promise<Result>
   pipeline(): Pipeline
   snapshot<Result>(work: (client: PoolClient) => Promise<Result>): Promise<Result>
-  /** How many connections were opened so far. */
+  /** Number of connections opened so far. */
   opened(): number
   end(): Promise<void>
 }
@@ -128,7 +128,7 @@ const SETTINGS = `SELECT set_config('search_path', '${SCHEMA}', false), set_conf
 
 const SNAPSHOT = 'BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY'
 const INT8 = 20
-/** For a silent database. Otherwise the database times out first, with a reason. */
+/** Extra time for a database that does not answer. Otherwise the database times out first and reports a reason. */
 const SILENCE_MS = 5_000
 
 /** Exact in JavaScript, because sums saturate at the largest exact integer. */
@@ -146,7 +146,7 @@ export function clientConfig(address: ClientConfig, timeouts: Timeouts): ClientC
     statement_timeout: timeouts.statementMs,
     lock_timeout: timeouts.lockMs,
     idle_in_transaction_session_timeout: timeouts.idleInTransactionMs,
-    // As for the others, 0: none.
+    // 0 disables the timeout, as for the others.
     query_timeout: timeouts.statementMs === 0 ? 0 : timeouts.statementMs + SILENCE_MS,
     keepAlive: true,
     keepAliveInitialDelayMillis: 10_000,

@@ -33,7 +33,7 @@ const ENVELOPE_AT = RUN_AT + INT8_BYTES + LENGTH_BYTES
 const SEQ_AT = ENVELOPE_AT + INT8_BYTES + LENGTH_BYTES
 const NULL_LENGTH = -1
 const MAX_UTF8_BYTES = 3
-/** Longer texts are measured, because their length alone says little about their bytes. */
+/** Longer texts are measured: their length in characters is a poor estimate of their bytes. */
 const SHORT_CHARS = 100
 
 export type EventCopy = ReturnType<typeof encodeEvents>

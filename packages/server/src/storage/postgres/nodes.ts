@@ -57,7 +57,7 @@ export async function aliveNodes(client: Pick<Client, 'query'>): Promise<number>
   return Number(rows[0]?.alive)
 }
 
-/** Smaller differences cannot be told from the time that the question takes on a busy machine. */
+/** Smaller differences cannot be distinguished from the time of the query on a busy machine. */
 const UNCERTAIN_MS = 500
 
 export async function joinNodes({ connections, silentMs, now, onWarning }: NodeOptions) {

@@ -22,7 +22,7 @@ import { postgresSql } from './sql.ts'
 
 export interface PostgresOptions {
   url: string
-  /** In addition to one connection for heartbeats. */
+  /** Connections in addition to one for heartbeats. */
   poolSize?: number
   timeouts?: Partial<Timeouts>
   queueBytes?: number
@@ -36,7 +36,7 @@ export interface PostgresOptions {
 }
 
 const TIMEOUTS: Timeouts = { connectMs: 10_000, statementMs: 20_000, lockMs: 10_000, idleInTransactionMs: 20_000 }
-/** For a write that lost a race. */
+/** Attempts for a write that lost a race. */
 const TRIES = 3
 /** Certificates, tokens of identity providers and signatures still depend on this machine's clock. */
 const MAX_OFFSET_MS = 30_000
@@ -136,7 +136,7 @@ export async function openPostgresStorage(options: PostgresOptions): Promise<Sto
   }
 
   async function appendEvents(batch: EventBatchRows | PackedBatch) {
-    // It would wait behind batches of the same runs that the database does not answer.
+    // The batch would wait behind batches of the same runs that the database does not answer.
     reachability.check()
     try {
       return await commits.during(

@@ -121,7 +121,7 @@ export function createReachability(onChange: OnReachable) {
 /** The message is for clients. */
 class OtherDatabase extends Error {}
 
-/** What the store's database says of itself. */
+/** Identity that the store's database reports. */
 export interface Identity {
   installation: string | null
   schema: number
@@ -262,7 +262,7 @@ export function startProbe({ address, identity, reachability, commits }: ProbeOp
   const running = run()
 
   return {
-    /** Who holds the locks that sessions of this database wait for. */
+    /** Sessions that hold the locks for which sessions of this database wait. */
     blockers: async (): Promise<Blocker[]> => ((await client?.query(BLOCKERS))?.rows as Blocker[] | undefined) ?? [],
     async close(): Promise<void> {
       stopping.abort()

@@ -39,7 +39,7 @@ export const OPEN_RUNS: InsertedTable = {
   conflict: 'ON CONFLICT (environment_id, run_id) DO NOTHING RETURNING number',
 }
 
-/** Only this key's index has this order. With equality, the planner may scan another index of the tenant. */
+/** An equality would allow the planner to scan another index of the tenant. Only this key's index has this order. */
 const oneOf = (key: string, value: string) => `${key} >= ${value} AND ${key} <= ${value} ORDER BY ${key} LIMIT 1`
 const runOf = (selected: string, runId: string) =>
   `(SELECT ${selected} FROM runs WHERE environment_id = $1 AND ${oneOf('run_id', runId)}`
@@ -74,7 +74,7 @@ const COUNT_NUMBERS = countRuns(NUMBERS)
 
 type CountedValues = ReturnType<typeof columnValues>
 
-/** As COUNT_RUNS wrote them last. A run whose write did not commit is read into another state. */
+/** Texts as COUNT_RUNS last wrote them. If a write does not commit, its run is read into a new state. */
 const writtenTexts = new WeakMap<RunState, readonly unknown[]>()
 
 const TEXTS_BYTES = 200
@@ -128,7 +128,7 @@ export const LOCK_DISTRIBUTED_RUNS = lockRuns('NULL AS version, NULL AS transact
 export const READ_RUNS = statement(`SELECT r.* FROM unnest($2::text[]) AS x (run_id),
   LATERAL ${runOf(`${STORED_RUN}, last_seq AS "lastSeq"`, 'x.run_id')}) AS r`)
 
-/** Which events are stored. `$2`: their ids, and `$3`: for each, the number of its run. */
+/** Finds the events that are already stored. `$2`: event ids, and `$3`: for each, the number of its run. */
 export const FIND_EVENTS = statement(`SELECT x.n - 1 AS index
   FROM unnest($2::text[], $3::bigint[]) WITH ORDINALITY AS x (event_id, run, n), LATERAL ${eventOf('1', 'x.run', 'x.event_id')} AS e`)
 /** The same by ids of runs. `$4`: numbers of those without events. */

@@ -112,7 +112,7 @@ function addDrops({ dropped }: Recorder, drops: string, ownText: (text: string) 
 
 export const droppedBy = ({ dropped }: Recorder): number => dropped.reduce((sum, { count }) => sum + count, 0)
 
-/** As far as is known: a client may drop an event that arrived, if the answer was lost. */
+/** An upper bound: a client may count an event as dropped that arrived, if the answer was lost. */
 export function recordedBy(recorder: Recorder): number {
   const { highest, arrived, rejected, isDone } = recorder
   return isDone ? highest : Math.max(highest, arrived + rejected + droppedBy(recorder))

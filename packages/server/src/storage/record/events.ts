@@ -12,10 +12,10 @@ import type { NewScore } from '../runs/scores.ts'
 import { partsOf, TOKEN_PARTS, type CallTokens, type UsageSums } from '../runs/usage.ts'
 import type { Holder } from '../engine/turns-by-workspace.ts'
 
-/** As JSON: anything may stand in it. */
+/** Any JSON object: no field is checked. */
 export type Payload = Readonly<Record<string, unknown>>
 
-/** A JSON object, as text or as its bytes in a request: no text is made of them before somebody reads it. */
+/** A JSON object, as text or as its bytes in a request: the bytes are decoded only when they are read. */
 export type PayloadJson = string | Uint8Array
 
 const bufferOf = ({ buffer, byteOffset, byteLength }: Uint8Array) => Buffer.from(buffer, byteOffset, byteLength)
@@ -82,11 +82,11 @@ export interface EventBatchRows {
   environmentId: string
   receivedAt: number
   events: NewEvent[]
-  /** In which payloads lie. The store takes it: it must be all of its buffer, and nobody else may read it. */
+  /** Buffer that contains payloads. The store takes ownership: it must be the whole buffer, and no other code may read it. */
   body?: Uint8Array | null | undefined
   rejections: RejectionRow[]
   importing?: ImportedRun | undefined
-  /** Whose turn it takes; by default, its environment's. */
+  /** Holder whose turn the append uses; default: that of its environment. */
   holder?: Holder | undefined
   /** The family of the API key that recorded them: only its own approvals are noted. */
   keyFamily?: string | undefined
@@ -104,7 +104,7 @@ export interface RejectionRow {
   runId: string
   eventId: string
   code: RejectionCode
-  /** Absent: the sentence of the code. */
+  /** Absent: the default message of the code. */
   message?: string | null
   rejectedAt: number
   numbered?: { number: string; clientId: string; drops: string | null }
@@ -132,7 +132,7 @@ export interface ProblemEvent extends StoredEvent {
 export interface FoundEvent {
   run: RunRow
   event: StoredEvent
-  /** From 1. */
+  /** Position from 1. */
   position: number
   closedRun: boolean
 }

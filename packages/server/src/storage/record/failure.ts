@@ -71,7 +71,7 @@ export function failurePlace(failure: RunFailure): FailurePlace {
       ? errorClass !== null && one.errorClass === errorClass
       : one.mark === mark && (one.errorClass ?? errorClass) === (errorClass ?? one.errorClass)
   const same = failure.failed.filter(isSame)
-  // Without its message, as after retention, the error may be that of another tool.
+  // If the message was removed, as by retention, the error may belong to another tool.
   if (mark === null && same.length > 1) return place
   return (same.find((one) => one.place.kind !== 'step') ?? same[0])?.place ?? place
 }

@@ -1,7 +1,7 @@
 /**
- * One text and one array of numbers: cloning a hundred objects costs the thread of HTTP more than judging them. A text
- * that equals the one of the event before is not sent again, and is one string for the writer too. Payloads stay in the
- * body of their request, which moves to the writer.
+ * A batch as one text and one array of numbers: cloning a hundred objects takes the HTTP thread longer than validating them. A
+ * text that equals the one of the previous event is not sent again, and the writer also uses one string for both. Payloads stay
+ * in the body of their request, which moves to the writer.
  */
 import { PROBLEM_KINDS } from '@tacho/contract/engine/words.ts'
 import type { ApprovalNote } from '../approvals/approvals.ts'
@@ -14,7 +14,7 @@ export interface PackedEvents<Text extends string | Uint8Array = Uint8Array> {
   bytes: number
   events: number
   text: Text
-  /** Of the request: some payloads lie in it. */
+  /** Body of the request: it contains some of the payloads. */
   body: Uint8Array | null
   /** For each event: lengths of its texts, flags, time and usage. */
   numbers: Float64Array
@@ -31,7 +31,7 @@ export function packEvents(events: NewEvent[]): PackedEvents {
   return { bytes, events: events.length, text: new TextEncoder().encode(text), body, numbers }
 }
 
-/** They are moved between threads, not copied. */
+/** Buffers that move between threads instead of being copied. */
 export const packedBuffers = ({ text, body, numbers }: PackedEvents<string | Uint8Array>): ArrayBuffer[] =>
   [text, body, numbers].flatMap((moved) => (typeof moved === 'object' && moved ? [moved.buffer as ArrayBuffer] : []))
 

@@ -38,7 +38,7 @@ export interface RunRow extends UsageSums {
   rank?: number
 }
 
-/** One request reads thousands of them. */
+/** Columns for the gaps of a run: one request reads thousands of rows. */
 export type GapRow = Pick<
   RunRow,
   'id' | 'runId' | 'startedAt' | 'agentId' | 'agentName' | 'agentDisplayName' | 'recorders'
@@ -71,10 +71,10 @@ export interface RunCriteria {
   unscored?: string | undefined
   /** Only runs without a score of this name by this judge. Needs `scan`. */
   unjudged?: { name: string; by: Judge } | undefined
-  /** In percent, sampled. Needs `scan`. */
+  /** Share of the runs in percent, sampled. Needs `scan`. */
   share?: number | undefined
   scoreOrder?: 'lowest' | 'highest' | undefined
-  /** Only ended runs, the greatest first. */
+  /** Returns only ended runs, the greatest first. */
   rankedBy?: RunRanking | undefined
 }
 
@@ -112,7 +112,7 @@ export interface UsageHourRow extends UsageSums {
   uncosted: UncostedSum[]
 }
 
-/** What a trace needs to find the span that ends it. */
+/** Columns that a trace needs to find its last span. */
 export interface TraceSpan {
   eventId: string
   eventType: string
@@ -126,7 +126,7 @@ export interface TraceSpan {
 export interface UnendedTrace {
   runId: string
   spans: TraceSpan[]
-  /** It ends after this time without an event. */
+  /** The trace ends after this time without an event. */
   idleMs: number
 }
 

@@ -41,7 +41,7 @@ export interface RunScoreRow extends ScoreValue {
   scoredAt: number
 }
 
-/** Another score changes these. `numbers`: how many scores are not categories. `sum`: the sum of those. */
+/** Sums that another score changes. `numbers`: how many scores are not categories. `sum`: the sum of those. */
 export interface RunScoreSums extends RunScoreRow {
   sentAs: string | null
   numbers: number
@@ -68,7 +68,7 @@ export interface ScoreSumRow {
   squares: number
 }
 
-/** Judgements of one name and step, of which the judge gave none. */
+/** Judgements of one name and step, to which the judge has not contributed. */
 export interface HiddenScoreRow {
   run: string
   name: string
@@ -76,7 +76,7 @@ export interface HiddenScoreRow {
   count: number
 }
 
-/** One score of a run or step that several judged. */
+/** A score of a run or step that has several judges. */
 export type JudgedRow = ScoreValue &
   Pick<ScoreRow, 'eventId' | 'authorKind' | 'authorId' | 'authorName' | 'run'> & { runId: string }
 
@@ -101,7 +101,7 @@ export function scoreId(of: Pick<ScoreRow, 'run' | 'eventId' | 'name' | 'authorK
   return hash('sha256', [of.run, of.eventId ?? '', of.name, of.authorKind, of.authorId].join('\0'))
 }
 
-/** By name. The same on every engine, whatever the order of arrival. */
+/** Sorted by name: the same on every engine, independent of the order of arrival. */
 export function runScores(scores: readonly SummedScore[]): RunScoreSums[] {
   const sums = new Map<string, RunScoreSums>()
   for (const score of scores.toSorted((a, b) => (a.id < b.id ? -1 : 1))) {
@@ -134,7 +134,10 @@ export function addScore(
   }
 }
 
-/** Sums in any order, exact, which can be taken back: Shewchuk, Adaptive Precision Floating-Point Arithmetic, 1997. */
+/**
+ * Exact sums, independent of order, from which values can be subtracted again: Shewchuk, Adaptive Precision Floating-Point
+ * Arithmetic, 1997.
+ */
 
 /** Numbers of ascending size whose digits do not overlap. Their sum is exact. */
 export type ExactSum = readonly number[]

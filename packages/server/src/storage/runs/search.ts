@@ -55,7 +55,7 @@ export interface RunSearchRead {
 export interface UnindexedRun {
   run: number
   id: string
-  /** As read: if events were added since, the run stays marked. */
+  /** Marks when the run was read: if events were added since, the run stays marked. */
   marks: number
   indexedSeq: number
   isComplete: boolean
@@ -158,7 +158,7 @@ function payloadField(payload: string, name: 'toolName' | 'model'): string[] {
 
 const FIELDS = [null, 'tool', 'type', 'agent', 'model', 'label'] as const
 
-/** No word contains a space. */
+/** A space can separate field and word, because no word contains one. */
 const term = (field: SearchField | null, word: string): string => (field === null ? word : `${field} ${word}`)
 
 export function termsOf(event: SearchedEvent): Set<string> {
@@ -243,7 +243,7 @@ function rangesIn(text: string, sought: RegExp): Range[] {
   return ranges
 }
 
-/** Only the words that a snippet can show, because a text may have a hundred thousand hits. */
+/** Look only for words that a snippet can show: a text may have a hundred thousand hits. */
 function wordsOfSnippet(words: readonly Word[], sought: readonly string[][]): readonly Word[] {
   const places = sought.map((one) => placeOf(words, one)).filter((place) => place !== -1)
   const from = Math.min(...places)

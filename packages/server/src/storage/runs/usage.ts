@@ -17,12 +17,12 @@ export interface UsageWindow {
   stepMs: number
   /** By agent, of a window that is one step: also how long people waited. */
   withWaits?: boolean
-  /** By user, only this one; by metadata, the key. */
+  /** By user: only this user; by metadata: the key. */
   label?: string | undefined
 }
 
 export type UsageGroup = 'agent' | 'model' | 'promptVersion' | 'tool' | 'session' | RunLabel
-/** What the rows of runs are summed up by, besides their sessions. */
+/** Traits by which the rows of runs are summed up, besides their sessions. */
 type RunLabel = 'user' | 'tag' | 'metadata'
 export type UsageSort = 'cost' | 'tokens' | 'events' | 'runs' | 'failed'
 
@@ -40,7 +40,7 @@ export interface UsagePointRow extends UsageSums {
   key: string
   /** Null: a prompt version that the workspace does not have. Empty: no model or tool is named. */
   name: string | null
-  /** By tool, its calls. */
+  /** By tool: number of its calls. */
   events: number
   /** Runs that started in this step; by prompt version, those that first named it then; by model and tool, 0. */
   runs: number
@@ -53,7 +53,7 @@ export interface UsagePointRow extends UsageSums {
   value: number
   llm: LatencyRow | null
   tool: LatencyRow | null
-  /** If asked for. */
+  /** Set if requested. */
   waiting: Waiting | null
 }
 
@@ -94,13 +94,15 @@ export const MEDIA_PARTS = [
 export const TOKEN_PARTS = [...TEXT_PARTS, ...MEDIA_PARTS] as const
 export type TokenParts = Record<(typeof TOKEN_PARTS)[number], number>
 
-/** As a context: the calls have audio or images, so sums keep them apart from calls whose prices are known. Also back. */
+/**
+ * Encodes a context whose calls have audio or images, so sums keep them apart from calls whose prices are known. Its own inverse.
+ */
 export const withMedia = (context: number): number => -2 - context
 
-/** As a context: the calls do not say what they used, so no price applies to them. */
+/** Context of calls that do not report their usage, so no price applies to them. */
 export const UNKNOWN_USAGE = -1
 
-/** As a context, also one with media: the calls used at least these tokens, because one side of them is unknown. */
+/** Encodes a context, also one with media, whose calls used at least these tokens, because one side of them is unknown. */
 export const withUnknown = (context: number): number => context - UNKNOWN_SIDE
 export const hasUnknown = (context: number): boolean => context === UNKNOWN_USAGE || context < -UNKNOWN_SIDE / 2
 const UNKNOWN_SIDE = 10_000_000
@@ -128,7 +130,7 @@ export interface RunCalls extends UncostedCalls {
   versionId: string | null
 }
 
-/** In an hour or a day, from `at` on. */
+/** Uncosted calls of an hour or a day, beginning at `at`. */
 export interface UncostedSum extends UncostedCalls {
   at: number
 }
@@ -215,7 +217,7 @@ export interface PriceRow {
   model: string
   rates: Omit<NewPrice, 'model'>
   changedAt: number
-  /** Then its rates are 0, and the model has no price. */
+  /** The row is damaged: its rates are 0, and the model has no price. */
   damaged?: true
 }
 

@@ -42,7 +42,7 @@ export interface Seal {
   storeBytes: number
 }
 
-/** Where each is counted. */
+/** Tables that are counted, by name of the count. */
 const COUNTED = { runs: 'runs', events: 'events', policies: 'policies', people: 'operators' } as const
 
 export function countRows(db: Database.Database): BackupCounts {
@@ -148,7 +148,7 @@ export interface Restored {
   replaced: string | null
   /** Null: the backup has no checksum. */
   sha256: string | null
-  /** What the restored store holds; it is compared with what the backup says. */
+  /** Counts of the restored store, which are compared with those of the backup. */
   counts: BackupCounts
 }
 
@@ -168,7 +168,7 @@ export function restoreSqlite({ from, directory, replace = false, unverified = f
     const { sha256, counts } = unseal(copy, from, unverified)
     syncFile(copy)
     const replaced = existsSync(store) ? putAside(store) : null
-    // The acknowledgements of a deleted store say nothing about this one.
+    // The acknowledgements of a deleted store do not apply to this one.
     rmSync(acknowledgedFile(store), { force: true })
     renameSync(copy, store)
     syncDirectory(directory)

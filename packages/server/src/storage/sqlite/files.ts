@@ -78,7 +78,7 @@ export async function watchDisk(directory: string, file: string, minFreeBytes: n
   async function lookAtFile({ dev, ino }: Stats): Promise<void> {
     const fileStats = await stat(file).catch((error: NodeJS.ErrnoException) => error)
     if (fileStats instanceof Error) {
-      // Others, such as EACCES or EIO, say nothing about the file.
+      // Other errors, such as EACCES or EIO, prove nothing about the file.
       if (fileStats.code !== 'ENOENT' && fileStats.code !== 'ENOTDIR') return
       gone = 'The file of the store was removed while it was open'
     } else if (fileStats.dev !== dev || fileStats.ino !== ino)

@@ -22,9 +22,9 @@ export interface SqliteOptions {
   minFreeDiskBytes: number
   queueBytes?: number
   readers?: number
-  /** Not ready once the oldest write has waited this long for its commit. */
+  /** The store is not ready if the oldest write has waited this long for its commit. */
   commitWaitMs?: number
-  /** For the end of a thread that a new thread cannot fix: the process should end. */
+  /** Called when a thread fails in a way that a new thread cannot fix: the process should end. */
   onTrouble: (error: Error) => void
   onWarning?: StoreWarning
   slices?: PayloadSlices
@@ -128,7 +128,7 @@ export async function openSqliteStorage(options: SqliteOptions): Promise<Storage
         ...counts,
         diskFreeBytes: disk.freeBytes(),
         freeBytes,
-        // As before it was removed.
+        // If the file was removed, report its last size.
         storeBytes: (storeBytes = sizeBytes(file) ?? storeBytes),
         commitWaitMs: commits.oldestMs(),
       }),

@@ -47,7 +47,7 @@ async function perform({ act, args }: Call): Promise<unknown> {
 
 function backUp(target: string): BackupCounts {
   db.prepare('VACUUM INTO ?').run(target)
-  // Counts the snapshot, because the store has gone on.
+  // Counts the snapshot, because the store has changed since.
   const copy = new Database(target, { readonly: true })
   try {
     return countRows(copy)
@@ -70,7 +70,7 @@ export interface FileChecked {
   configuration: StoreCheck | null
 }
 
-/** Not the quick check, which compares no index with its table. */
+/** Runs the full check: the quick check does not compare indexes with their tables. */
 async function checkFile(db: Database.Database, sql: Sql, slice: FileSlice | null): Promise<FileChecked> {
   const structure = slice === null ? (db.prepare('PRAGMA integrity_check(1)').pluck().get() as string) : null
   const snapshot: Snapshot = (work) => transaction(db, 'read', () => work(sql))

@@ -32,7 +32,7 @@ export async function transaction<Result>(
     try {
       if (db.inTransaction) db.exec('ROLLBACK')
     } catch {
-      // The first error says what is wrong.
+      // The first error has the cause.
     }
     throw error
   }
@@ -68,7 +68,7 @@ function readBeside(file: string): string {
 
 export type Changes = ReturnType<typeof countChanges>
 
-/** As many characters as the longest number, so that a shorter one overwrites the one before. */
+/** Length of the longest number, so that a shorter one overwrites the one before. */
 const CHARS = 12
 
 export function countChanges(db: Database, file: string) {

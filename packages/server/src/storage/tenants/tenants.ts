@@ -13,7 +13,7 @@ export type EnvironmentRow = RowFor<Environment>
 export type NewEnvironmentRow = Omit<EnvironmentRow, 'archivedAt' | 'deleteAt'>
 
 export interface DeletionSlice {
-  /** Where it starts: the place of a table in the order of deletion, from 0. */
+  /** First table of the slice: its place in the order of deletion, from 0. */
   table: number
   /** Rows, but of runs a fixed number. */
   most: number
@@ -33,7 +33,7 @@ export const keyFamilyOf = ({ family, id }: Pick<ApiKeyRow, 'family' | 'id'>): s
 
 export type NewApiKeyRow = Omit<ApiKeyRow, 'replacedBy' | 'family' | keyof typeof NONE_LOST>
 
-/** Of a key that is new. */
+/** Losses of a new key. */
 export const NONE_LOST = { lostRequests: 0, lastLostAt: null, lastLostReason: null }
 
 /** Requests of a key that were refused since the last time, and why the latest was. */

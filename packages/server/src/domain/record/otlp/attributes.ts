@@ -32,7 +32,7 @@ export class Attributes {
     return undefined
   }
 
-  /** Also takes the other names with this value, because conventions often repeat each other. */
+  /** Takes an attribute, and its other names with the same value, because conventions often repeat each other. */
   take(...names: string[]): Json | undefined {
     const peekedValue = this.peek(...names)
     if (peekedValue !== undefined)

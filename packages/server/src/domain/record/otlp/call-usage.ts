@@ -25,7 +25,7 @@ export function usageFrom(sent: JsonObject): JsonObject | undefined {
   const counts = callCounts(sent)
   if (counts === null) return undefined
   const { invalid, unknown, ...known } = counts
-  // Under the contract's names, a count would not say that it leaves out a part that nobody can read.
+  // Under the contract's names, a count would hide that it leaves out an unreadable part.
   if (invalid.length > 0 && unknown.length > 0) return sent
   const usage = set(
     Object.fromEntries(
@@ -35,7 +35,7 @@ export function usageFrom(sent: JsonObject): JsonObject | undefined {
       ]),
     ),
   )
-  // As sent, so that the reply and the event's warning name it.
+  // Keep invalid values as sent, so that the reply and the event's warning name them.
   for (const path of invalid) put(usage, path.split('.'), valueAt(sent, path) ?? null)
   return usage
 }
@@ -56,7 +56,7 @@ export function spanCost(attributes: Attributes): Json | undefined {
 }
 
 const isCost = (cost: Json | undefined): cost is number => typeof cost === 'number' && cost >= 0
-/** Without the noise of fractions. */
+/** Sums without rounding noise. */
 const sumOf = (parts: number[]): number => Number(parts.reduce((sum, cost) => sum + cost, 0).toFixed(12))
 
 /** A text that is a number, such as `1e-3`, or as sent, so that the reply warns of it. */

@@ -85,7 +85,7 @@ const SPAN_NAMES = new Map([
   [5, 'name'],
 ] as const)
 
-/** What can be read before the fault. */
+/** Reads the fields before the fault. */
 function namesOf(bytes: Uint8Array): Record<string, unknown> {
   const names: Record<string, unknown> = {}
   attempt(() => {
@@ -179,7 +179,9 @@ function json<Schema extends DescMessage>(schema: Schema, jsonItem: unknown): Me
 }
 
 const IDS = ['traceId', 'spanId', 'parentSpanId'] as const
-/** As protobuf's own JSON has them, which some clients send: snake case, and the code's name instead of its number. */
+/**
+ * Names in the JSON of protobuf itself, which some clients send: snake case, and the status code's name instead of its number.
+ */
 const SNAKE_IDS = new Map<string, string>([
   ['trace_id', 'traceId'],
   ['span_id', 'spanId'],
@@ -246,7 +248,7 @@ function resourceOf(sent: MessageShape<typeof ResourceSchema> | undefined) {
   return {
     service: text('service.name', LIMITS.textChars),
     instance: text('service.instance.id', LIMITS.clientIdChars),
-    // One too many: a cut id could be another run's, so the event is rejected.
+    // Read one character too many: a cut id could be another run's, so an id that is too long must be rejected.
     runId: text('tacho.run.id', LIMITS.runIdChars + 1),
     sessionId: text('session.id', LIMITS.textChars + 1),
     attributes: repeated(attributes.rest() ?? {}),

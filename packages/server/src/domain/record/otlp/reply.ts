@@ -1,4 +1,4 @@
-/** The part of an answer that says what was not taken, and how many data points that are: no metric is stored. */
+/** The part of an answer that reports rejected items, and the number of those data points: no metric is stored. */
 import { create, toBinary } from '@bufbuild/protobuf'
 import { ReplySchema } from './otlp_pb.ts'
 import { BinaryReader, WireType } from '@bufbuild/protobuf/wire'

@@ -10,7 +10,10 @@ import { callCounts, type CallCounts } from '@tacho/contract/record/usage-shapes
 import { isObject, textOf, type JsonObject } from './attributes.ts'
 import type { OtlpEvent } from './span-event.ts'
 
-/** Only spans of one request are compared: they end within milliseconds, and exporters send them together. */
+/**
+ * Marks spans of the same call. Compares only spans of one request: they end within milliseconds, and exporters send them
+ * together.
+ */
 export function markSameCalls(events: readonly OtlpEvent[]): void {
   const spans = new Map<string, OtlpEvent>()
   for (const event of events) if (event.spanId !== undefined) spans.set(`${event.runId} ${event.spanId}`, event)
@@ -96,7 +99,7 @@ function countedOf(outer: OtlpEvent, inner: readonly OtlpEvent[]): OtlpEvent[] {
     complete(best, other)
     return only([best], [other])
   }
-  // Attempts of one client. What the outer span says may be their sum, or that of the last one.
+  // Attempts of one client. The usage of the outer span may be their sum, or that of the last one.
   const isBetter =
     inner.some((call) => knownOf(call) < knownOf(outer)) &&
     (['promptTokens', 'completionTokens'] as const).every((name) => countOf(outer, name) >= sumOf(inner, name))
@@ -129,7 +132,7 @@ const PARTS = {
 const countOf = ({ payload }: OtlpEvent, name: Whole): number => callCounts(payload['usage'])?.[name] ?? 0
 const sumOf = (calls: readonly OtlpEvent[], name: Whole) => calls.reduce((sum, call) => sum + countOf(call, name), 0)
 
-/** A zero is what a stream without usage says. */
+/** A stream without usage reports zero. */
 function knownOf(call: OtlpEvent): number {
   const counts = (['promptTokens', 'completionTokens'] as const).filter((name) => countOf(call, name) > 0).length
   return counts > 0 ? counts + 1 : Math.min(countOf(call, 'totalTokens'), 1)
@@ -152,7 +155,7 @@ function complete({ payload }: OtlpEvent, other: OtlpEvent): void {
       if (tokens > 0 && (known?.[callPart] ?? 0) === 0) usage[callPart] = tokens
     }
   }
-  // One of the spans may report the sum without the part that only the other has.
+  // One of the spans may report the sum without a part that only the other has.
   const { promptTokens, completionTokens, totalTokens } = callCounts(usage) ?? {}
   const sum = (promptTokens ?? 0) + (completionTokens ?? 0)
   if (typeof totalTokens === 'number' && totalTokens < sum) usage['totalTokens'] = sum

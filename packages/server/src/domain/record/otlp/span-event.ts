@@ -1,4 +1,4 @@
-/** One event at the span's start. The root of a trace also becomes the outcome of the run. docs/otlp.md */
+/** Converts a span to one event at the span's start. The root of a trace also becomes the outcome of the run. docs/otlp.md */
 import { shortenedText } from '@tacho/contract/engine/shown-text.ts'
 import { LIMITS } from '@tacho/contract/engine/limits.ts'
 import { hasAtMost } from '../../web/text.ts'
@@ -8,7 +8,7 @@ import { eventMessage, inputMessages, oneOrAll, outputOf } from './messages.ts'
 import type { Link, Span } from './otlp_pb.ts'
 import type { Resource, Sent } from './read-request.ts'
 
-/** As in the batch endpoint. Its texts can still exceed a limit. */
+/** An event as in the batch endpoint. Its texts can still exceed a limit. */
 export interface OtlpEvent {
   eventId: string
   clientId: string
@@ -136,7 +136,9 @@ const USERS = [
   'ai.telemetry.metadata.userId',
 ]
 
-/** Tags and metadata of any span are its own, unless a name says that they are of the trace. They stay among the attributes. */
+/**
+ * Tags and metadata of any span are its own, unless a name shows that they belong to the trace. They stay among the attributes.
+ */
 function aboutRun(attributes: Attributes, isRoot: boolean): JsonObject {
   const named = (ofRun: string[], ofSpan: string[]): Json | undefined => {
     const name = [...ofRun, ...(isRoot ? ofSpan : [])].find((one) => attributes.peek(one) !== undefined)
@@ -157,7 +159,7 @@ function aboutRun(attributes: Attributes, isRoot: boolean): JsonObject {
 }
 
 const LLM_OPERATIONS = new Set(['chat', 'text_completion', 'generate_content', 'embeddings', 'completion'])
-/** Of Semantic Kernel. */
+/** Operation names of Semantic Kernel. */
 const COMPLETIONS = /^(?:chat|text)\.(?:streaming_)?completions$/
 const KINDS = new Map<string, EventType>([
   ['LLM', 'LLM_CALL'],

@@ -58,7 +58,7 @@ export function validateTelemetry(
   const batch = validateItems(
     events,
     (index) => {
-      // Nothing beyond the bound is stored.
+      // Payloads beyond the bound are not stored.
       const payload = payloadBytes > maxPayloadBytes ? {} : (events[index]?.payload ?? {})
       const json = shortenedJson(payload, LIMITS.payloadBytes)
       payloadBytes += json.length

@@ -144,7 +144,7 @@ type AskedRow = Pick<
   'policyId' | 'status' | 'grantId' | 'createdAt' | 'decidedAt' | 'inputHash' | 'reason'
 >
 
-/** Of the newest `most` requests. */
+/** Counts only the newest `most` requests. */
 async function countAsked(
   sql: Sql,
   environmentId: string,
@@ -192,7 +192,7 @@ function answersOf(asked: readonly AskedRow[]) {
   }
 }
 
-/** For each, the last request before it for the same call, if that call ran. */
+/** For each request, finds the previous request for the same call, if that call ran. */
 async function findRanBefore(sql: Sql, environmentId: string, rows: ApprovalRow[]): Promise<(RanBeforeRow | null)[]> {
   const text = `SELECT id AS "approvalId", ran_at AS at, ran_status AS status FROM approvals
     WHERE environment_id = :env AND run_key = :runKey AND input_hash = :inputHash AND ran_at IS NOT NULL

@@ -1,5 +1,5 @@
 /**
- * What events say about the approvals that they name: which event has the input, that the caller is gone, that the call ran.
+ * Facts that events report about the approvals that they name: the event with the input, a caller that has left, a call that ran.
  * Only events of the client and API key that asked count, in the run, and for the tool and input, of the request. The first
  * one wins: nothing that is recorded later changes what an operator has seen.
  */
@@ -19,7 +19,7 @@ export interface NotedEvent {
   keyFamily: string
 }
 
-/** In the transaction that stores the events. */
+/** Runs in the transaction that stores the events. */
 export async function noteApprovals(
   sql: Sql,
   environmentId: string,
@@ -30,7 +30,7 @@ export async function noteApprovals(
   const rows = await findApprovals(sql, environmentId, ids)
   const isNews = (row: ApprovalRow) => noted.some((one) => changeOf(row, one, now) !== null)
   const changing = rows.filter(isNews).map(({ id }) => id)
-  // Most events say what is known: they take no lock.
+  // Most events contain only known facts: they need no lock.
   if (changing.length === 0) return
   const revision = await nextRevision(sql, environmentId, null)
   // Read again, because others may have changed them before the lock.
@@ -53,7 +53,7 @@ export async function noteApprovals(
 
 type Change = Partial<ApprovalRow> & { requestKey?: string }
 
-/** Null: it says nothing new, or may not say it. */
+/** Null: it contains nothing new, or its sender may not report it. */
 function changeOf(
   row: ApprovalRow,
   { event, note, keyFamily }: NotedEvent,
@@ -82,7 +82,7 @@ function inputChange(row: ApprovalRow, { eventId }: NewEvent, { policyVersions }
   return { ...change, ...policiesChange(row, { policyVersions }) }
 }
 
-/** All that asked: the request names one of them. */
+/** Policies that asked: the request names one of them. */
 function policiesChange(row: ApprovalRow, { policyVersions }: Pick<ApprovalNote, 'policyVersions'>): Change | null {
   if (row.status !== 'PENDING' || row.policyVersions !== null || policyVersions === null) return null
   return { policyVersions: JSON.stringify(policyVersions) }

@@ -63,7 +63,7 @@ async function createApproval(
   const asked = { ...request, ...UNDECIDED, policyVersions: named, revision, heldUntil }
   const approval = { ...asked, approvers: await approversNeeded(sql, environmentId, asked, otherTools) }
   await insert(sql, approval)
-  // People are told only if no grant approves it.
+  // People are notified only if no grant approves it.
   if (!isHeld) await announceApprovals(sql, environmentId, 'approval.requested', [approval], createdAt)
   return { outcome: 'created', approval }
 }
@@ -80,7 +80,7 @@ async function again(sql: Sql, stored: ApprovalRow, request: NewApprovalRow): Pr
   return { outcome: isSame ? 'existing' : 'conflict', approval }
 }
 
-/** Only the audit entries of decided approvals are stored: their targets are `ids`. */
+/** Stores only the audit entries whose targets are decided approvals (`ids`). */
 export async function decideApprovals(
   sql: Sql,
   environmentId: string,
@@ -139,7 +139,7 @@ async function grantAlso(sql: Sql, environmentId: string, [id, ...more]: string[
   const { grant, status, now } = decision
   if (!grant || status !== 'APPROVED' || id === undefined || more.length > 0) return null
   const row = await findApproval(sql, environmentId, id)
-  // Decided or expired meanwhile: the decision says so.
+  // If a request was decided or expired meanwhile, the result of the decision shows it.
   if (row?.status !== 'PENDING' || row.expiresAt <= now) return null
   return createGrant(sql, row, decision, grant)
 }
@@ -149,7 +149,7 @@ async function faultyGrants(sql: Sql, environmentId: string, ids: string[], faul
   return rows.map((approval) => ({ id: approval.id, outcome: 'no_grant', fault, approval }))
 }
 
-/** For requests that need two people: what an approval by this person does. The others are decided by one. */
+/** For requests that need two people: the effect of an approval by this person. One person decides the others. */
 async function rulesOfTwo(sql: Sql, environmentId: string, ids: string[], decision: DecisionRow) {
   const rules = new Map<string, Exclude<SecondRule, 'decides'>>()
   if (decision.status !== 'APPROVED') return rules
@@ -249,7 +249,7 @@ export async function expireApprovals(sql: Sql, environmentId: string, now: numb
   return expired.length
 }
 
-/** Without a revision, because nobody needs to read an approval again for it: readers compare the time with theirs. */
+/** Without a revision, because clients need not read an approval again for it: readers compare the time with theirs. */
 async function noteApprovalsSeen(sql: Sql, environmentId: string, seen: SeenApproval[]): Promise<void> {
   const text = `UPDATE approvals SET last_seen_at = :at WHERE environment_id = :env AND id IN (:ids) AND status = 'PENDING'
     AND (last_seen_at IS NULL OR last_seen_at < :at)`
@@ -260,7 +260,7 @@ async function noteApprovalsSeen(sql: Sql, environmentId: string, seen: SeenAppr
   }
 }
 
-/** Its own, and the one of requests from before families of keys were recorded, and of imported ones. */
+/** The request's own key, and the key of requests that are imported or older than families of keys. */
 const requestKeys = (request: NewApprovalRow): string[] => [
   requestKey(request),
   requestKey({ ...request, keyFamily: null }),

@@ -40,7 +40,7 @@ const OWN_COLUMNS =
   selectList(`id approval_id scope tool_name key_family run_id agent_id input_hash condition policies reason
   most_uses uses last_used_at created_at expires_at granter_kind granter_id granter_name ended_at ended_by`)
 const parsed = withJson<GrantRow>('policies')
-/** Null: its run goes on, or is not known. A run that the stalled rule closed may go on. */
+/** Null: its run continues, or is not known. A run that the stalled rule closed may continue. */
 const RUN_ENDED = `(SELECT CASE WHEN r.rule_closed_at IS NULL THEN r.ended_at END FROM runs r
   WHERE r.environment_id = approval_grants.environment_id
     AND r.run_id >= approval_grants.run_id AND r.run_id <= approval_grants.run_id ORDER BY r.run_id LIMIT 1)`
@@ -59,8 +59,8 @@ async function listGrants(sql: Sql, environmentId: string, { limit, after }: Pag
 const COUNTED = 10_000
 
 /**
- * What holds in the whole installation, of the first rows that may: for its metrics. A grant whose run has ended counts
- * until it expires: the runs lie by environment, and this reads all of them.
+ * Counts stops and grants of the whole installation for its metrics, among the first rows only. A grant whose run has ended
+ * counts until it expires: runs are stored by environment, and this would read all of them.
  */
 async function countInForce(sql: Sql, now: number): Promise<InForce> {
   const firstRows = (table: string, open: string) =>
@@ -120,7 +120,7 @@ async function findGrantFault(sql: Sql, row: ApprovalRow, scope: GrantRow['scope
   return typeof policies === 'string' ? policies : null
 }
 
-/** In the transaction that approves the request. */
+/** Runs in the transaction that approves the request. */
 export async function createGrant(
   sql: Sql,
   row: ApprovalRow,
@@ -211,7 +211,7 @@ async function revokeGrant(
   return findGrant(sql, environmentId, id)
 }
 
-/** In the transaction of a publication. */
+/** Runs in the transaction of a publication. */
 export async function endGrantsOf(sql: Sql, environmentId: string, policyIds: readonly string[], now: number) {
   if (policyIds.length === 0) return
   const text = `SELECT ${COLUMNS} FROM approval_grants WHERE environment_id = :env AND ended_at IS NULL
@@ -229,7 +229,7 @@ async function listHeldApprovals(sql: Sql, environmentId: string, now: number, l
   return sql.all(text, { env: environmentId, now, limit })
 }
 
-/** No grant approved them: people are told. */
+/** No grant approved these requests, so notify people. */
 async function announceHeld(sql: Sql, environmentId: string, ids: string[], now: number): Promise<void> {
   const text = `UPDATE approvals SET held_until = NULL WHERE environment_id = :env AND id IN (:ids) AND status = 'PENDING'
     AND held_until IS NOT NULL RETURNING ${APPROVAL}`

@@ -97,7 +97,8 @@ async function findRecordedInputs(
   bounds: InputsBounds,
 ): Promise<(string | null)[]> {
   const runIds = [...new Set(sought.map(({ runId }) => runId))]
-  // Only decisions have other problems than an error. With their type here, PostgreSQL would choose the index over all runs.
+  // Only decisions have a problem other than an error. With their type as a condition, PostgreSQL would choose the index over all
+  // runs.
   const held = `FROM events e WHERE ${ofRun(sql)} AND e.problem IS NOT NULL AND e.problem <> 'error'
     ORDER BY e.time DESC LIMIT :limit`
   const paramsOf = (run: string, limit: number) => ({ env: environmentId, run, limit })

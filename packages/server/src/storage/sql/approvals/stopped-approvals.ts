@@ -22,7 +22,7 @@ interface Pending {
   toolName: string
 }
 
-/** Looks at up to `limit` requests after `after`, or at the one with this id. Returns the last one that it looked at. */
+/** Examines up to `limit` requests after `after`, or the one with this id. Returns the last one examined. */
 async function rejectStopped(
   sql: Sql,
   environmentId: string,

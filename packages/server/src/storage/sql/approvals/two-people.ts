@@ -1,5 +1,5 @@
 /**
- * What a policy for two people asks for. The service counts by the versions that it knows: of the policies that the request
+ * Policies that require two people. The service counts by the versions that it knows: of the policies that the request
  * and the recorded decision name, the version in force and the one that the client names. The strictest counts. A request that
  * names one policy says nothing of others: until the decision is recorded, each in force for two that can mean its tool asked.
  *
@@ -79,7 +79,7 @@ export async function rulesOf(
     }
   }
   const known = [...inForce.map((rule) => ({ ...rule, isInForce: true as const })), ...others]
-  // If a version is damaged, nobody knows what it asked for, so the strictest rule applies.
+  // If a version is damaged, its requirement is unknown, so the strictest rule applies.
   const strictest = { approvers: 2, grants: 'never' }
   return known.map((rule) => (takeSum(sql, 'policy_versions', rule, environmentId) ? rule : { ...rule, ...strictest }))
 }
@@ -98,7 +98,7 @@ async function lastInForce(sql: Sql, environmentId: string, id: string): Promise
   return (await sql.get<{ number: number | null }>(text, { env: environmentId, id }))?.number ?? null
 }
 
-/** Null: one. */
+/** Number of approvers that the request needs. Null: one. */
 export async function approversNeeded(
   sql: Sql,
   environmentId: string,
@@ -110,8 +110,8 @@ export async function approversNeeded(
 }
 
 /**
- * Now that the client said which policies asked. One that only might have asked counts no more; but where the client does not name
- * the version of the policy that asked, or a person approved already, what was needed before is still needed.
+ * Recounts the approvers after the client reported which policies asked. A policy that only might have asked no longer counts.
+ * But if the client does not name the version of the policy that asked, or a person approved already, the former number stays.
  */
 export async function approversOnceKnown(sql: Sql, row: ApprovalRow): Promise<number | null> {
   const needed = await approversNeeded(sql, row.environmentId, row)
@@ -164,7 +164,7 @@ async function usersOf(sql: Sql, env: string, runId: string | null): Promise<str
 
 export type SecondRule = 'decides' | 'first' | 'same_person' | 'runs_agent' | 'no_person'
 
-/** What an approval by this person does to a request that needs two. */
+/** The effect of an approval by this person on a request that needs two. */
 export async function ruleOfTwo(sql: Sql, row: ApprovalRow, decision: DecisionRow): Promise<SecondRule> {
   const person = await personOf(sql, decision)
   // A token outlives the account and the role of the person who made it.
@@ -172,7 +172,7 @@ export async function ruleOfTwo(sql: Sql, row: ApprovalRow, decision: DecisionRo
   const runners = await runnersOf(sql, row)
   if (runners.has(person)) return 'runs_agent'
   const first = firstApprovalOf(row)
-  // It can become known later who runs the agent, after that person approved.
+  // The person who runs the agent can become known after that person approved.
   if (first === null || runners.has(first.person)) return 'first'
   if (first.inputEventId !== row.inputEventId || !(await mayStillDecide(sql, row, first))) return 'first'
   return first.person === person ? 'same_person' : 'decides'

@@ -6,7 +6,7 @@ import type { Sql } from '../engine/sql.ts'
 /** A key refuses events up to a time. This one is later than the time of any event. */
 export const FOR_EVER = Number.MAX_SAFE_INTEGER
 
-/** For a run that grew while an erasure counted it: refuses all events until the run is removed, which sets a time. */
+/** Removal time of a run that grew while an erasure counted it: refuses all events until the removal sets the real time. */
 export const HELD = FOR_EVER - 1
 
 /**
@@ -71,7 +71,7 @@ async function erasedUntil(sql: Sql, environmentId: string, keys: string[]): Pro
   return new Map(rows.map((row) => [row.key, row.until]))
 }
 
-/** `later`: its run was erased, and goes on after that. Null: nothing of it was. */
+/** `later`: the run was erased, and continues after that. Null: no part of it was erased. */
 export type ErasedState = 'erased' | 'later' | null
 
 export async function findErased(sql: Sql, environmentId: string, events: readonly Named[]): Promise<ErasedState[]> {

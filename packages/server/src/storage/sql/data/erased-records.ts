@@ -182,7 +182,7 @@ async function recountOrDelete(sql: Sql, environmentId: string, issueId: string)
 
 const STATUSES = ['PENDING', 'DELIVERED', 'FAILED'] as const
 
-/** Also messages that quote a name, because retention may have removed their approvals. */
+/** Also removes messages that quote a name: retention may have removed their approvals. */
 async function removeDeliveries(
   sql: Sql,
   environmentId: string,

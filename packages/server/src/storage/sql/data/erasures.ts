@@ -121,7 +121,7 @@ function checksumOf(before: string, lines: readonly string[]): string {
   return lines.length === 0 ? before : hash('sha256', [before, ...lines.toSorted()].join('\n'))
 }
 
-/** Without `effectiveAt` in the result, call this or the two before again. */
+/** If the result has no `effectiveAt`, call this or the two functions above again. */
 async function concludeErasure(sql: Sql, environmentId: string, id: string, now: number): Promise<ErasureRow | null> {
   await holdEnvironment(sql, environmentId)
   const erasure = await findErasure(sql, environmentId, id)
@@ -216,7 +216,7 @@ async function deleteErased(sql: Sql, environmentId: string, id: string, limit: 
   if (erasure?.status !== 'REMOVING') return erasure
   const { events, runsLeft } = await deleteEvents(sql, environmentId, { erasureId: id }, limit)
   const changed = await changeErasure(sql, erasure, 'events_deleted = events_deleted + :events', { events })
-  // Another process may have ended it since it was read.
+  // Another process may have finished the erasure since it was read.
   if (runsLeft || changed.status !== 'REMOVING') return changed
   const done = await changeErasure(sql, erasure, `status = 'DONE', finished_at = :now, subject = NULL`, { now })
   await insertAudit(sql, [receiptOf(done, now)])
@@ -224,7 +224,7 @@ async function deleteErased(sql: Sql, environmentId: string, id: string, limit: 
   return done
 }
 
-/** Its work keeps failing: it starts over at `dueAt`. */
+/** The work keeps failing: restart it at `dueAt`. */
 async function deferErasure(sql: Sql, environmentId: string, id: string, dueAt: number, error: string): Promise<void> {
   const text = `UPDATE work SET due_at = :dueAt, attempts = 0, lease_owner = NULL, last_error = :error
     WHERE environment_id = :env AND kind = 'erase' AND subject_id = :id`

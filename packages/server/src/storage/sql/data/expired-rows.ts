@@ -152,7 +152,7 @@ export function cutoffOf({ runDays, payloadDays }: RetentionSettings, what: Reta
   return days === null ? null : now - days * DAY_MS
 }
 
-/** No run that starts later than `before` can be older than that. */
+/** Returns the oldest runs. No run that starts later than `before` can be older than that. */
 export function oldestRuns(
   sql: Sql,
   environmentId: string,
@@ -184,7 +184,10 @@ export async function expiredOf(
   return old.filter(({ runId }) => !heldKeys.has(textKey(runId)))
 }
 
-/** Only the newest runs of the issues seen last. Failures open issues, so otherwise every failed run would stay. */
+/**
+ * Finds runs to keep for open issues: only the newest runs of the issues seen last. Failures open issues, so otherwise every
+ * failed run would stay.
+ */
 async function ofOpenIssues(sql: Sql, environmentId: string, keys: string[]): Promise<Set<string>> {
   const last = `SELECT last_seen AS "lastSeen", id FROM issues WHERE environment_id = :env AND state = 'OPEN'
     AND merged_into IS NULL ORDER BY last_seen DESC, id DESC LIMIT 1 OFFSET :past`

@@ -293,7 +293,7 @@ async function addedMembers(
     const revision = await nextRevision(sql, environmentId, deadline)
     return { environmentId, revision, importedAt: now }
   }
-  // A row that names its author is marked, because only the file says who made it.
+  // Mark a row that names its author, because only the file states the author.
   const isMarked = columnsOfRow(parts.name).includes('imported_at')
   return { [`${parts.of}Id`]: owner, ...(isMarked && { importedAt: now }) }
 }
@@ -321,7 +321,7 @@ function computed(table: ExportedTable, row: ExportedRow): Record<string, SqlVal
     case 'approval': {
       const request = requestOf(row)
       return {
-        // No API key here is of its family, and a client of any family must find it.
+        // No API key of this installation is in the request's family, so use a key that clients of any family find.
         requestKey: row['withdrawnAt']
           ? withdrawnKey(request, text('id'))
           : requestKey({ ...request, keyFamily: null }),

@@ -66,7 +66,7 @@ export async function removeRuns(
   const runs = complete.map((run) => ({ ...run, events: counted.get(run.number)?.events ?? run.events }))
   const rows = runs.map(({ id, number, events }) => ({ environmentId, number, id, erasureId, events, removedAt: now }))
   await insertRows(sql, 'removed_runs', rows)
-  // One by one: for a list, PostgreSQL may read all rows of the environment.
+  // Process runs one by one: for a list, PostgreSQL may read all rows of the environment.
   for (const text of [
     'DELETE FROM runs WHERE environment_id = :env AND id = :id',
     'DELETE FROM version_runs WHERE environment_id = :env AND run = :id',

@@ -17,7 +17,7 @@ export function damageText(damagedThing: DamagedPayload | DamagedRow): [what: st
 
 export type Snapshot = <Result>(work: (sql: Sql) => Promise<Result>) => Promise<Result>
 
-/** Where a check goes on. Null: at the beginning. */
+/** Place where a check continues; null: at the beginning. */
 type PayloadPlace = { environmentId: string; run: number; eventId: string } | null
 
 export interface PayloadsChecked {
@@ -96,7 +96,7 @@ const NAMED = 5
 
 interface SettingsChecked {
   rows: number
-  /** From before there were checksums. */
+  /** Rows from before checksums were introduced. */
   unsummed: number
   damaged: string[]
 }

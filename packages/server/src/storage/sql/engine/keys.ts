@@ -48,7 +48,7 @@ export function withdrawnKey({ clientId, clientRequestId, keyFamily }: KeyedRequ
 
 export const SHORT_CHARS = 200
 
-/** For caches: a long text as its hash. Client texts never contain NUL. */
+/** Cache key of a text: a long text is hashed. Client texts never contain NUL. */
 export function shortText(text: string): string {
   return text.length <= SHORT_CHARS ? text : `\0${textKey(text)}`
 }

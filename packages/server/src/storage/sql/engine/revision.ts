@@ -21,7 +21,7 @@ export async function auditControl(sql: Sql, audit: AuditEntry[]): Promise<void>
   await growRevision(sql)
 }
 
-/** For control writes that must not overlap, also across processes. */
+/** Locks control writes that must not overlap, also across processes. */
 export async function lockControl(sql: Sql): Promise<void> {
   await sql.run('UPDATE control SET revision = revision WHERE id = 1')
 }
@@ -45,7 +45,7 @@ export async function holdFailures(sql: Sql, environmentId: string, runIds: Iter
  * columns, and read the entries of all runs of the environment.
  */
 
-/** No run has it. It fills the last chunk, as NIL_UUID does: a key given twice would return its run twice. */
+/** Number that no run has. It fills the last chunk, as NIL_UUID does: a duplicate key would return its run twice. */
 const NO_NUMBER = -1
 
 export function runsByNumber<Row>(sql: Sql, environmentId: string, numbers: readonly number[], columns: string) {
@@ -61,7 +61,7 @@ export function lockRuns<Row>(sql: Sql, environmentId: string, ids: readonly str
 interface ByKey {
   table: 'runs' | 'run_scores'
   key: 'number' | 'id' | 'run'
-  /** Of the table `r`. */
+  /** Columns of the table `r`. */
   columns: string
   /** The order of the rows of one key, with their limit. */
   order?: string

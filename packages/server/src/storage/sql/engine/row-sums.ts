@@ -54,7 +54,7 @@ export function takeSum(sql: Sql, table: SummedTable, row: object, tenantId: str
   return false
 }
 
-/** For a row that no reader can do without. */
+/** Fails if a row is damaged that readers cannot do without. */
 export function assertSum(sql: Sql, table: SummedTable, row: object, tenantId: string, remedy: string): void {
   if (!takeSum(sql, table, row, tenantId)) throw damagedError(nameOf(table, row), remedy)
 }

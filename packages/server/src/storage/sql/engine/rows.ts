@@ -30,7 +30,7 @@ export async function insertRows(
   return written
 }
 
-/** For a row with the same key. */
+/** Conflict clause that overwrites a row with the same key. */
 export const replacing = (columns: readonly string[]): string =>
   `DO UPDATE SET ${columns.map((column) => `${column} = excluded.${column}`).join(', ')}`
 
@@ -69,7 +69,7 @@ export async function insertJsonRows(sql: Sql, table: InsertedTable, environment
   await sql.run(textOf(sql, table), { env: environmentId, rows: rowsParameter(sql, rows) })
 }
 
-/** For a table whose `conflict` ends with RETURNING. */
+/** Inserts rows into a table whose `conflict` ends with RETURNING. */
 export function insertedJsonRows(sql: Sql, table: InsertedTable, environmentId: string, rows: readonly Row[]) {
   return sql.all<object>(textOf(sql, table), { env: environmentId, rows: rowsParameter(sql, rows) })
 }
@@ -111,7 +111,7 @@ function insertText(dialect: Sql['dialect'], { name, columns, conflict }: Insert
   return `${into} SELECT :env, ${values.join(', ')} FROM jsonb_array_elements(:rows::jsonb) AS x ${conflict}`
 }
 
-/** Without the tenant's columns. */
+/** Columns without those of the tenant. */
 export function columnsOfRow(name: TableName): string[] {
   return TABLES.filter((table) => table.name === name).flatMap((table) => columnsOf(table).read)
 }
@@ -134,7 +134,7 @@ export async function inChunks<Value, Row>(
   return rows
 }
 
-/** As `sql.all`, for a statement with one list, such as `IN (:ids)`, of any length. */
+/** Like `sql.all`, for a statement with one list of any length, such as `IN (:ids)`. */
 export function allIn<Row>(sql: Sql, text: string, params: NamedParams): Promise<Row[]> {
   const [name = '', values] = Object.entries(params).find(([, value]) => Array.isArray(value)) ?? []
   return inChunks(values as readonly SqlValue[], (chunk) => sql.all<Row>(text, { ...params, [name]: chunk }))

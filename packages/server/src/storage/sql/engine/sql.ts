@@ -7,7 +7,7 @@ export interface Sql {
   readonly onDamage: (found: DamagedPayload | DamagedRow) => void
   all<Row>(text: string, params?: NamedParams): Promise<Row[]>
   get<Row>(text: string, params?: NamedParams): Promise<Row | null>
-  /** For a statement without LIMIT. Reads at least one row, and at most `limit` rows and about LIMITS.listBytes. */
+  /** Runs a statement without LIMIT. Reads at least one row, and at most `limit` rows and about LIMITS.listBytes. */
   page<Row extends object>(text: string, params: NamedParams, limit: number): Promise<Page<Row>>
   run(text: string, params?: NamedParams): Promise<number>
 }
@@ -40,7 +40,7 @@ export interface SqlFragment {
   params: NamedParams
 }
 
-/** Not of a cast, `::bigint`, nor in JSON, `"erased":true`. */
+/** A named parameter; neither a cast, `::bigint`, nor JSON, `"erased":true`. */
 const NAMED = /(?<![:"]):([a-z]\w*)/g
 
 /** The program has a bounded number of texts. */
@@ -91,7 +91,7 @@ export const containsFolded = (sql: Pick<Sql, 'dialect'>, outer: string, inner: 
 
 export const folded = (text: string): string => text.replaceAll(/[A-Z]/g, (letter) => letter.toLowerCase())
 
-/** Those conditions of a filter whose values are all given, neither null nor undefined. */
+/** Conditions of a filter whose values are all given, neither null nor undefined. */
 export function conditionsGiven(conditions: readonly string[], params: NamedParams): string {
   const isGiven = ([, name = '']: RegExpExecArray) => (params[name] ?? null) !== null
   const givenConditions = conditions.filter((condition) => [...condition.matchAll(NAMED)].every(isGiven))

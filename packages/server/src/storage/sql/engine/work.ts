@@ -95,7 +95,7 @@ const WAITING = `WITH RECURSIVE waiting (environment_id) AS (
       ORDER BY due_at LIMIT :limit) AS counted) AS due
   FROM waiting JOIN environments e ON e.id = waiting.environment_id`
 
-/** First from the workspaces that hold the least, and never as much of one as stays free for the others. */
+/** Claims work first for the workspaces that hold the least; none gets as much as stays free for the others. */
 async function claimWorkInTurn(
   sql: Sql,
   { kind, owner, now, leaseUntil, limit }: WorkClaim,
@@ -123,7 +123,7 @@ function sharesOf(waiting: Waiting[], limit: number, held: [workspaceId: string,
   const shares = waiting
     .filter(({ due }) => due > 0)
     .map((each) => ({ ...each, count: 0, order: Math.random() }))
-    // So that no environment of a workspace is always the last.
+    // Shuffle, so that no environment of a workspace is always the last.
     .sort((one, other) => one.order - other.order)
   const holdOf = ({ workspaceId }: Waiting) => holds.get(workspaceId) ?? 0
   for (let free = limit; free > 0; free--) {
@@ -193,7 +193,7 @@ export function finishWork(sql: Sql, workHold: WorkHold): Promise<number> {
   return forEachHeld(sql, workHold, `DELETE FROM work WHERE ${HELD}`)
 }
 
-/** Its holder, if there is one, notices when it next reports. */
+/** Deletes work. A worker that holds it notices at its next report. */
 export async function removeWork(sql: Sql, { kind, environmentId, subjectId }: Omit<NewWork, 'dueAt'>): Promise<void> {
   const text = 'DELETE FROM work WHERE environment_id = :env AND kind = :kind AND subject_id = :subjectId'
   await sql.run(text, { env: environmentId, kind, subjectId })
@@ -243,7 +243,7 @@ async function claimIdempotencyKey(
   if ((await sql.run(insert, { ...key, ...claim })) > 0) return 'claimed'
   const text = `SELECT fingerprint, status, reply FROM idempotency_keys WHERE ${ONE}`
   const row = await sql.get<{ fingerprint: string; status: number | null; reply: string | null }>(text, { ...key })
-  // Another node may have released it between the two.
+  // Another node may have released the key between the two statements.
   if (row === null) return 'running'
   if (row.fingerprint !== claim.fingerprint) return 'other'
   return row.status === null || row.reply === null ? 'running' : { status: row.status, json: row.reply }

@@ -20,7 +20,7 @@ export async function fingerprintsOf(sql: Sql, environmentId: string, issueId: s
   return rows.map(({ fingerprint }) => fingerprint)
 }
 
-/** One branch per fingerprint, each ordered and limited separately, so that an index serves it. */
+/** A query with one branch per fingerprint, each ordered and limited separately, so that an index serves it. */
 interface Branches {
   fingerprints: string[]
   /** Selects the rows of one fingerprint, which it names `:fingerprint`. */

@@ -141,7 +141,7 @@ async function measureAlert(
   if (kind === 'approval_waiting') {
     const key = agentId === null ? null : await requesterKey(sql, environmentId, agentId)
     if (agentId !== null && key === null) return 0
-    // No request waits longer, so older ones of the agent are not read.
+    // No request waits longer than this, so skip older ones of the agent.
     const ofRequester = key === null ? '' : 'AND agent_key = :key AND created_at > :past'
     const text = `SELECT created_at AS at FROM approvals WHERE environment_id = :env ${ofRequester}
       AND status = 'PENDING' AND expires_at > :now ORDER BY created_at, id LIMIT 1`

@@ -1,4 +1,4 @@
-/** Nothing here comes from a payload. */
+/** Announcements contain nothing from payloads. */
 import {
   type AlertNewsRow,
   isNotificationEvent,
@@ -61,7 +61,7 @@ export async function announceAlert(sql: Sql, environmentId: string, { type, dat
   return announce(sql, environmentId, type, [{ at, data: { ...data, agentName } }])
 }
 
-/** By its internal id. */
+/** Finds the name by the agent's internal id. */
 export async function findAgentName(sql: Sql, environmentId: string, agentId: string): Promise<string | null> {
   const text = `SELECT COALESCE(a.display_name, a.name) AS name FROM agents a
     WHERE a.environment_id = :env AND a.id = :agentId AND EXISTS
@@ -80,7 +80,7 @@ export function issueData({ id, firstSeen, lastSeen, ...issue }: IssueNews): obj
   return { issueId: id, ...issue, firstSeenAt: isoTime(firstSeen), lastSeenAt: isoTime(lastSeen) }
 }
 
-/** A work item names only an event and its subject. When people are told, the store says whether it still matters. */
+/** A work item names only an event and its subject. Whether it still matters is read when the notification is sent. */
 
 export const noticesActs = {
   ...lookup({ listNotices }),
@@ -105,7 +105,7 @@ function enqueue(sql: Sql, environmentId: string, subjects: (NoticeSubject & { d
   return enqueueWork(sql, work)
 }
 
-/** Subjects with the same browsers and event that nobody works on, so that one message tells all. */
+/** Subjects with the same browsers and event that no worker holds, so that one message covers all. */
 async function listNotices(
   sql: Sql,
   environmentId: string,

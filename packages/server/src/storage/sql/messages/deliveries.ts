@@ -96,7 +96,7 @@ export async function announce(
 
 /** False, queuing none: the work is no longer held. */
 async function tellOfRun(sql: Sql, workHold: WorkHold, environmentId: string, run: string, { type, ...news }: News) {
-  // An erasure waits, and then removes the message; or the run is gone already.
+  // An erasure waits, and then removes the message; or the run is already deleted.
   await keepRemovalsWaiting(sql, environmentId)
   if ((await finishWork(sql, workHold)) === 0) return false
   const find = `SELECT id FROM runs WHERE environment_id = :env AND ${OF_UUID}`

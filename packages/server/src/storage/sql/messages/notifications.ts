@@ -130,7 +130,7 @@ async function listToldBrowsers(sql: Sql, environmentId: string, id: string | nu
   })
 }
 
-/** What a notification is about, as it is now. */
+/** Current state of the subjects of notifications. */
 export const noticeSubjectsActs = {
   ...lookup({ countWaitingApprovals }),
   ...read({ findNotices }),

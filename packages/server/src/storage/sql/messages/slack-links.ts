@@ -55,7 +55,7 @@ function findSlackCode(sql: Sql, environmentId: string, webhookId: string, codeH
   return sql.get<SlackUser & { codeExpiresAt: number }>(text, { env: environmentId, webhookId, codeHash, now })
 }
 
-/** Once: the code is deleted. Null: it is unknown, used or expired. */
+/** Confirms a link once: the code is deleted. Null: it is unknown, used or expired. */
 async function confirmSlackLink(
   sql: Sql,
   { environmentId, webhookId, codeHash }: { environmentId: string; webhookId: string; codeHash: string },

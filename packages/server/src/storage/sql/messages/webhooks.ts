@@ -50,7 +50,7 @@ async function findListed(sql: Sql, environmentId: string, id: string): Promise<
   return row && toListed(sql, environmentId, row)
 }
 
-/** Nothing is sent to an address that nobody entered. */
+/** Fails for a damaged row: its address may not be the one that was entered. */
 export async function findWebhook(sql: Sql, environmentId: string, id: string): Promise<WebhookRow | null> {
   const webhook = await findListed(sql, environmentId, id)
   if (webhook?.damaged) throw damagedError(nameOf('webhooks', webhook), DELETE_IT)

@@ -6,7 +6,7 @@ import { chunksOf, insertRows } from '../engine/rows.ts'
 
 export const auditActs = {
   ...read({ listAudit }),
-  /** For attempts that change nothing. Acts that change something insert their own entries. */
+  /** Logs attempts that change nothing. Acts that change something insert their own entries. */
   ...write({ appendAudit: insertAudit }),
 }
 
@@ -29,7 +29,7 @@ export async function eraseDetails(sql: Sql, environmentId: string, kind: string
   for (const chunk of chunksOf(targets)) await sql.run(text, { targets: chunk, env: environmentId, kind })
 }
 
-/** For approvals of these runs, even if retention has removed the approvals. */
+/** Erases decisions from the audit log for approvals of these runs, even if retention has removed the approvals. */
 export async function eraseDecisionsOf(sql: Sql, environmentId: string, runIds: readonly string[]): Promise<void> {
   const runId = sql.dialect === 'postgres' ? "detail::jsonb ->> 'runId'" : "detail ->> 'runId'"
   const text = `${ERASE} = 'approval' AND ${runId} IN (:runIds)`

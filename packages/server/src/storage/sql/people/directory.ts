@@ -275,7 +275,7 @@ async function createDirectoryGroup(
   return changeDirectoryGroup(sql, id, change, roles, template)
 }
 
-/** The members' roles follow at once. */
+/** The members' roles change at once. */
 async function changeDirectoryGroup(
   sql: Sql,
   id: string,

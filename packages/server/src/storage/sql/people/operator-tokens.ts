@@ -21,7 +21,10 @@ const COLUMNS = `${withSum('operator_tokens')}, ${selectList(
 const REMEDY = 'Revoke it and create another one, or restore a backup'
 const parsed = withJson<OperatorTokenRow>('allowedAddresses')
 
-/** `forbidden`: whoever makes it has lost the role meanwhile. The lock makes it wait for one that ends their access. */
+/**
+ * `forbidden`: the person who creates the token has lost the role meanwhile. With the lock, it waits for an act that ends their
+ * access.
+ */
 async function createOperatorToken(
   sql: Sql,
   token: OperatorTokenRow,
@@ -40,7 +43,7 @@ async function mayMake(sql: Sql, token: OperatorTokenRow): Promise<boolean> {
   return kind === null || id === null || (await rightToGive(sql, { kind, id }, target, createdAt)) !== null
 }
 
-/** The new token belongs to whoever asked for it, who alone has seen it. */
+/** The new token belongs to the person who requested it, the only one who has seen it. */
 async function rotateOperatorToken(
   sql: Sql,
   workspaceId: string | null,
@@ -78,7 +81,10 @@ function toRow(sql: Sql, row: OperatorTokenRow): OperatorTokenRow {
   return isIntact ? parsed(row) : { ...row, allowedAddresses: [], damaged: true }
 }
 
-/** `alsoMade`: also those that it made. Without, they stay, because most are of programs that nobody wants to stop. */
+/**
+ * `alsoMade`: also revokes tokens created with this one. By default they stay, because most belong to programs that should
+ * continue.
+ */
 async function revokeOperatorToken(
   sql: Sql,
   workspaceId: string | null,
@@ -86,7 +92,7 @@ async function revokeOperatorToken(
   { now, alsoMade }: { now: number; alsoMade: boolean },
   audit: AuditEntry[],
 ): Promise<{ token: OperatorTokenRow; made: MadeToken[] } | null> {
-  // One that is being made waits, or is found.
+  // With the lock, a token that is being created waits, or is found.
   await lockControl(sql)
   const revoke = `UPDATE operator_tokens SET revoked_at = :now
     WHERE ${inScope(workspaceId)} AND id = :id AND revoked_at IS NULL`

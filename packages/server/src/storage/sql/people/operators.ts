@@ -32,7 +32,7 @@ export const operatorsActs = {
   }),
 }
 
-/** No workspace has this id. */
+/** Scope of the installation; no workspace has this id. */
 export const INSTALLATION = 'installation'
 
 export const scopeOf = (workspaceId: string | null): string => workspaceId ?? INSTALLATION
@@ -44,7 +44,7 @@ const MEMBER = `${OPERATOR}, ${withSum('operator_roles', 'r.')},
   CASE WHEN ${isDeactivated('o.id')} THEN 1 ELSE 0 END AS "deactivated",
   (SELECT max(s.created_at) FROM operator_sessions s WHERE s.operator_id = o.id) AS "lastSignInAt"`
 
-/** By a directory. */
+/** Condition for an account that a directory deactivated. */
 export function isDeactivated(id: string): string {
   return `EXISTS (SELECT 1 FROM directory_people d WHERE d.operator_id = ${id} AND d.active = 0)`
 }
@@ -156,7 +156,7 @@ export async function deleteAccount(sql: Sql, id: string, now: number): Promise<
   return true
 }
 
-/** To the address, and by the person. */
+/** Ends invitations to the address, and those by the person. */
 export async function endInvitations(sql: Sql, id: string, email: string, now: number): Promise<void> {
   const text = `UPDATE operator_invitations SET ended_at = :now
     WHERE ended_at IS NULL AND (email = :email OR inviter_kind = 'operator' AND inviter_id = :id)`
@@ -190,7 +190,7 @@ async function verifyOperatorEmail(sql: Sql, id: string, now: number, audit: Aud
   await auditControl(sql, audit)
 }
 
-/** And its second factor, sessions and sign-ins that wait for a code. */
+/** Ends the password, its second factor, sessions, and sign-ins that wait for a code. */
 export async function endPassword(sql: Sql, id: string, now: number): Promise<void> {
   await deleteOf(sql, id, WAYS_IN)
   await sql.run('DELETE FROM operator_accounts WHERE operator_id = :id AND password IS NOT NULL', { id })
@@ -273,7 +273,7 @@ export async function giveRole(sql: Sql, scope: string, operatorId: string, role
   await insertRows(sql, 'operator_roles', [row], ROLE_REPLACED)
 }
 
-/** Only owners who can act count: neither deactivated people nor damaged roles. */
+/** Counts only owners who can act: neither deactivated people nor damaged roles. */
 export async function isLastOwner(sql: Sql, scope: string, id: string): Promise<boolean> {
   const text = `SELECT ${withSum('operator_roles')} FROM operator_roles
     WHERE scope = :scope AND role = 'owner' AND NOT ${isDeactivated('operator_roles.operator_id')}`

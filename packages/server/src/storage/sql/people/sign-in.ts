@@ -111,7 +111,7 @@ function fields({ columns }: Table): string {
     .join(', ')
 }
 
-/** By column. */
+/** The record by column. */
 function storedRecord({ columns }: Table, record: SignInRecord): SignInRecord {
   const givenColumns = Object.entries(columns).filter(([field]) => Object.hasOwn(record, field))
   return Object.fromEntries(givenColumns.map(([field, column]) => [column, record[field] ?? null]))

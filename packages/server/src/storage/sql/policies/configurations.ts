@@ -35,7 +35,7 @@ type Content = Omit<RuntimeConfig, 'revision'>
 
 const EMPTY = configurationOf({ prompts: [], policies: [] })
 
-/** Its text is null if `knownRevision` is current. */
+/** The returned text is null if `knownRevision` is current. */
 async function readConfiguration(
   sql: Sql,
   environmentId: string,
@@ -53,7 +53,7 @@ async function readConfiguration(
   return stored
 }
 
-/** For lists, which show damage. */
+/** Reads the state for lists, which show damage. */
 async function checkConfiguration(sql: Sql, environmentId: string): Promise<{ revision: string; damaged?: true }> {
   const stored = await findConfiguration(sql, environmentId)
   if (stored === null) return { revision: EMPTY.revision }
@@ -83,7 +83,7 @@ function parsed(text: string): Record<string, unknown> | null {
   }
 }
 
-/** The policies and prompts whose versions say something else, as far as they are intact themselves. */
+/** Policies and prompts whose versions have other content, as far as they are intact themselves. */
 export async function nameOfDamage(sql: Sql, environmentId: string, text: string): Promise<string> {
   const whole = 'configuration in force'
   const { policies, prompts } = (parsed(text) ?? {}) as { policies?: unknown[]; prompts?: unknown[] }
@@ -159,7 +159,7 @@ async function readStoredContent(sql: Sql, environmentId: string): Promise<Conte
   return { prompts, policies: policies.filter(({ policyId }) => !policyId.startsWith(STOP_POLICY)) }
 }
 
-/** Nothing is published from damaged rows. */
+/** Fails if a row is damaged: nothing is published from damaged rows. */
 async function readDeployedContent(
   sql: Sql,
   env: string,
@@ -193,7 +193,7 @@ async function readDeployedContent(
       assertSum(sql, 'policy_versions', row, env, OTHER_VERSION)
       const { number, onError, policyId, name, description, condition, severity, action } = row
       const policy = { policyId, name, description, version: String(number), condition, severity, action }
-      // Absent in versions that do not say it: their text and revision stay as they were.
+      // Absent in versions without it: their text and revision stay unchanged.
       return onError === null ? policy : { ...policy, onError }
     }),
   }
@@ -201,7 +201,7 @@ async function readDeployedContent(
 
 const OTHER_VERSION = 'Deploy another version of it, or restore a backup'
 
-/** As clients get them, by prompt. Nothing is published from damaged rows. */
+/** Contents of shares as clients get them, by prompt. Fails if a row is damaged. */
 async function readShareContents(
   sql: Sql,
   environmentId: string,

@@ -39,7 +39,10 @@ async function readDecisions(
   return { run, events: page.rows }
 }
 
-/** Those of these versions that were in force in the environment. An imported one says nothing of what happened here. */
+/**
+ * Returns those of these versions that were in force in the environment. Imported versions do not count: they prove nothing about
+ * this environment.
+ */
 async function findDeployedVersions(
   sql: Sql,
   environmentId: string,

@@ -191,7 +191,7 @@ async function readEarlier(sql: Sql, environmentId: string, items: readonly Item
     const of = { env: environmentId, kind }
     const ask = (chunk: string[]) => sql.all<PastChange>(PRESENT, { ...of, asked: chunk.map((id) => [id]) })
     const present = await inChunks(idsOf(kind, items), ask, '')
-    // No version has the number 0, so nothing is left out if none is deployed.
+    // No version has the number 0, so this excludes nothing if none is deployed.
     const before = present.map(({ id, publication, version, restores }) => [id, restores ?? publication, version ?? 0])
     for (const asked of chunksOf(before)) {
       for (const { id, publication, version, restores } of await sql.all<PastChange>(EARLIER, { ...of, asked })) {

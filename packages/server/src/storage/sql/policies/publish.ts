@@ -33,11 +33,11 @@ export const publishActs = write({ publish })
 interface Planned extends Change {
   bytes: number
   restores: number | null
-  /** The share that ran before; it ends unless `share` goes on with it. */
+  /** The former share; it ends unless `share` continues it. */
   running: PromptShareRow | null
 }
 
-/** What an environment serves. */
+/** Prompts and policies that an environment serves. */
 interface Served {
   deployed: Map<string, Deployed>
   shares: Map<string, RunningShare>
@@ -73,7 +73,7 @@ export async function publish(sql: Sql, publication: NewPublication, audit: Audi
   return writePublication(sql, publication, present.publication + 1, planned, audit)
 }
 
-/** Somebody published between what the person saw and the lock. */
+/** Checks whether another person published between the operator's read and the lock. */
 function overtakenBy({ deployed }: Served, intent: Intent): Refused | null {
   if (intent.action === 'PROMOTE') return null
   for (const { kind, id, replaces: seen } of intent.items) {

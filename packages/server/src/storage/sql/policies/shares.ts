@@ -14,11 +14,11 @@ import { read, type Sql } from '../engine/sql.ts'
 export const sharesActs = read({ measureShares })
 
 export interface RunningShare extends PromptShareRow {
-  /** Of its content. */
+  /** Size of the version's content. */
   bytes: number
 }
 
-/** By prompt. */
+/** Reads shares by prompt. */
 export async function readShares(sql: Sql, environmentId: string): Promise<Map<string, RunningShare>> {
   const text = `SELECT ${withSum('prompt_shares', 's.')}, s.started_at AS "startedAt", s.started_by AS "startedBy",
       COALESCE(v.content_bytes, 0) AS bytes
@@ -74,7 +74,7 @@ async function measureShares(
   return measured
 }
 
-/** Of its newest runs. */
+/** Outcomes of the share's newest runs. */
 async function outcomesOf(
   sql: Sql,
   env: string,

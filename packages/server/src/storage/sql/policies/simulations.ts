@@ -125,7 +125,7 @@ async function countToolCalls(
   const stored = `SELECT COUNT(*) FROM events e
     WHERE e.environment_id = ${eventEnvironment(sql)} AND ${OF_KIND[kind]}
       AND e.time >= :from AND e.time < :to`
-  // Without removed runs, the index alone has the count.
+  // If no runs were removed, the index alone answers the count.
   const text = `SELECT CASE WHEN EXISTS (SELECT 1 FROM removed_runs WHERE environment_id = :env)
     THEN (${stored} AND ${NOT_REMOVED}) ELSE (${stored}) END AS count`
   return countOf(sql, text, { env: environmentId, from, to })
@@ -171,7 +171,7 @@ async function listCallingRuns(sql: Sql, environmentId: string, from: number, to
   return sql.all<CallingRun>(text, { env: environmentId, from, to, limit })
 }
 
-/** What it did and read before a time. */
+/** Lists the steps of a run before a time. */
 async function listRunPast(sql: Sql, environmentId: string, run: string, { after, before, ...page }: RunStepPage) {
   const further = after ? ` AND ${AFTER}` : ''
   const from = `FROM events e ${withEnvelope(sql)} JOIN runs r ON r.environment_id = :env AND r.number = e.run

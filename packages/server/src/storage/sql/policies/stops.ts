@@ -55,7 +55,7 @@ interface OfRun {
   name: string
 }
 
-/** Includes what the run says of its session and agent. */
+/** Also matches the session and agent that the run reports. */
 async function subjectOf(sql: Sql, environmentId: string, asking: Asking): Promise<StopSubject> {
   const [subject] = await subjectsOf(sql, environmentId, [asking])
   return subject ?? subjectIn(new Map(), asking)
@@ -86,7 +86,7 @@ export async function findStopOver(sql: Sql, environmentId: string, asking: Aski
   return stop ?? null
 }
 
-/** By request: a stop in effect that covers it. */
+/** Finds for each request a stop in effect that covers it. */
 export async function findStopsOver(
   sql: Sql,
   environmentId: string,

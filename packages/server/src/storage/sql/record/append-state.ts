@@ -45,7 +45,7 @@ export function knownStates() {
         return !isOutdated
       }
       if (cached?.hasErasedKeys === 0) {
-        // If the work fails before, nothing awaits it.
+        // If the work fails earlier, nothing awaits this read.
         reading.catch(() => undefined)
         const confirm = async () => {
           const state = await reading

@@ -90,7 +90,7 @@ export interface Remembered {
   renamed: Promise<boolean>[]
 }
 
-/** What appends remember beyond their transaction. */
+/** Caches that outlive the transaction of an append. */
 export interface AppendCaches {
   agents: ReturnType<typeof knownAgents>
   envelopes: ReturnType<typeof knownEnvelopes>
@@ -106,7 +106,7 @@ interface Append {
   environmentId: string
   candidates: readonly Candidate[]
   rejections: readonly RejectionRow[]
-  /** When the first of them arrived. */
+  /** Arrival of the first event. */
   at: number
   runs: ReadonlyMap<string, RunState>
   changed: Set<RunState>
@@ -174,7 +174,7 @@ async function leaveOutErased({ caches, transaction, environmentId, candidates }
   for (const [index, state] of erasedStates.entries()) {
     const candidate = candidates[index]!
     if (state === 'erased') candidate.verdict = 'erased'
-    // Its recorder counts on from what was erased, which must not look as if it had not arrived.
+    // The recorder continues its numbers after the erased events, which must not count as missing.
     if (state === 'later') Object.assign(candidate.event, { number: null, drops: null })
   }
   return confirm

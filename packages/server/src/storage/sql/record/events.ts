@@ -74,7 +74,7 @@ export function listEvents(sql: Sql, environmentId: string, run: string, { after
   return readEvents(sql, { start: WITH_RUN, columns: ROW, bytes: BYTES, from, params }, page)
 }
 
-/** They have an index, however long the run is. */
+/** An index serves problems, however long the run is. */
 function listProblems(sql: Sql, environmentId: string, run: string, { after, ...page }: EventPage) {
   const problems = `FROM events e ${withEnvelope(sql)} WHERE ${ofRun(sql)} AND e.problem IS NOT NULL`
   const from = `${problems}${after ? ` AND ${AFTER}` : ''} ${BY_TIME}`

@@ -4,7 +4,7 @@ const CACHE_BYTES = 8 * 1_048_576
 
 export interface OpenRows<Row> {
   ofEvent: Row[]
-  /** By place. Call `keep` with them after the commit. */
+  /** Loaded rows by place. Call `keep` with them after the commit. */
   loaded: Map<string, Row>
 }
 
@@ -38,7 +38,7 @@ export function knownRows<Row extends object | number>(rowChars = 0) {
       await Promise.all(missing().map(findKnown))
       if (loaded.size < unknown.size) {
         await store(missing().map(([, event]) => event))
-        // Also finds what another transaction inserted at the same time.
+        // This also finds rows that another transaction inserted at the same time.
         await Promise.all(missing().map(findKnown))
         if (loaded.size < unknown.size) throw new Error('A stored row is missing')
       }

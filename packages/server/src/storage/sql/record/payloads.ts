@@ -110,7 +110,7 @@ export interface PayloadQuery {
   columns: string
   payload?: string
   bytes?: string
-  /** From FROM on, ending with `LIMIT :limit`. */
+  /** The statement from FROM on, ending with `LIMIT :limit`. */
   from: string
   params: NamedParams & { env: string }
 }

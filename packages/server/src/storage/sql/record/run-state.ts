@@ -51,7 +51,7 @@ export interface RunState extends UsageSums {
   ruleClosedAt: number | null
   /** Short form of its session: the first that an event names. */
   session: string | null
-  /** Its session, if this transaction is the first to name one. */
+  /** Session of the run, if this transaction is the first to name one. */
   namedSession: string | null
   isNew: boolean
   /** The events that were counted when this transaction opened it, for its first row. */
@@ -160,7 +160,7 @@ export function addEvent(run: RunState, seq: number, event: NewEvent): void {
 
 const RUNNING = { status: 'RUNNING', endedAt: null, ruleClosedAt: null } as const
 
-/** An outcome that did not close the run says nothing about its end. */
+/** An outcome that did not close the run is no information about its end. */
 function noteFailure(run: RunState, { failure, eventId, time, outcome }: NewEvent, closes: boolean): void {
   if (failure === null || (outcome !== null && !closes)) return
   const { errorClass, message, place } = failure
@@ -240,7 +240,7 @@ export function ownSession(run: RunState, { sessionId }: Pick<NewEvent, 'session
   return run.session === null || run.session === shortText(sessionId) ? null : `=${sessionId}`
 }
 
-/** Only an import has events of any age. It must not move a run that was recorded live into the past, out of sight. */
+/** Only an import has events of any age. It must not move a live run into the past, out of sight. */
 export function isLateInRun(run: RunState, { time, onlyIfStored }: NewEvent, receivedAt: number): boolean {
   const limit = receivedAt - LIMITS.eventPastMs
   return time < limit && !onlyIfStored && !run.isNew && run.startedAt >= limit

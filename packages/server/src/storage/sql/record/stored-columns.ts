@@ -21,7 +21,7 @@ export type SoughtEvent = Pick<PlacedEvent, 'run' | 'event'>
 
 const SENT = ['time', 'eventType', 'label', 'spanId', 'parentSpanId', 'payload'] as const
 export const EVENT_COLUMNS = SENT.map(columnOf)
-/** In the order of SENT. */
+/** Values in the order of SENT. */
 const sentValues = ({ time, eventType, label, spanId, parentSpanId, payload }: NewEvent) => {
   return [time, eventType, label, spanId, parentSpanId, payload]
 }
@@ -30,7 +30,7 @@ const sentTexts = (event: NewEvent) =>
 
 export const ROW_COLUMNS = [...EVENT_COLUMNS, 'latency_us', 'problem', 'tokens', 'cost_nanos', 'counted']
 
-/** In the order of ROW_COLUMNS. */
+/** Values in the order of ROW_COLUMNS. */
 export function rowValues(event: NewEvent) {
   const { time, eventType, label, spanId, parentSpanId, payload, latencyMs, usage } = event
   const sent = [time, eventType, label, spanId, parentSpanId, payload]
@@ -46,7 +46,7 @@ export function rowValues(event: NewEvent) {
   return sent
 }
 
-/** A failed outcome is a problem even if it does not say why. */
+/** A failed outcome is a problem even without a reason. */
 function problemOfEvent(event: NewEvent): ProblemKind | null {
   if (event.toolUse !== null) return event.toolUse.problem
   return event.outcome === 'FAILED' || isError(event) ? 'error' : null
@@ -59,7 +59,7 @@ export const COMPARED = [
   ...ENVELOPE.map((name) => `v.${columnOf(name)}`),
 ]
 
-/** In the order of COMPARED. */
+/** Values in the order of COMPARED. */
 export function comparedValues({ run, event }: SoughtEvent) {
   return [...sentTexts(event), ownSession(run, event), ...envelopeTexts(event)]
 }

@@ -122,7 +122,7 @@ async function lockAgent(sql: Sql, environmentId: string, id: string): Promise<v
   await sql.get('SELECT id FROM agents WHERE environment_id = :env AND id = :id FOR UPDATE', { env: environmentId, id })
 }
 
-/** Not before its newest run, whose clock can be ahead: that run would show the agent at once. */
+/** Archives an agent, at the earliest at its newest run: if that run's clock is ahead, the agent would reappear at once. */
 function archived(agent: AgentRow, at: number | null): AgentRow {
   return { ...agent, archivedAt: at === null ? null : Math.max(at, agent.lastRunAt) }
 }

@@ -62,12 +62,12 @@ export function knownNames() {
     // A full set stays full.
     const mayAdd = () =>
       ownNames(stored) < NAMES_PER_ENVIRONMENT && [...keys.values()].some((key) => key !== '' && !stored.has(key))
-    // Another node may have stored it.
+    // Another node may have stored the name.
     if (mayAdd()) stored = await load(sql, kind, environmentId)
     if (mayAdd() && sql.dialect === 'postgres') {
-      // Otherwise two transactions could each take the last places, and a node that read the names in between would
-      // count a name as "other" that other nodes count separately. A separate statement, because one that waits does
-      // not see what was committed meanwhile.
+      // Without the lock, two transactions could each take the last places, and a node that read the names in between would count
+      // a name as "other" that other nodes count separately. A separate statement, because a statement that waits does not see
+      // what was committed meanwhile.
       await holdName(sql, placeOf(kind, environmentId))
       stored = await load(sql, kind, environmentId)
     }

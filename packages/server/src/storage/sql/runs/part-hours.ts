@@ -34,7 +34,7 @@ const ROLLUPS = {
   versionLatencies: VERSION_LATENCIES,
 }
 
-/** Null: whole hours only. */
+/** Null: the period has only whole hours. */
 export type PartHours = { hours: number[]; counts: ReturnType<typeof noCounts>; keys: NameKeys } | null
 
 export interface Steps {

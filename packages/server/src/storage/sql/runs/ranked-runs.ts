@@ -97,7 +97,7 @@ export function endedByNumber(
   return rankedRuns(sql, environmentId, { ranks, direction: 'DESC', most, isWhole: fewRuns !== null }, page)
 }
 
-/** A subquery that gives one value is looked up for each run, whatever the statistics say. */
+/** A subquery with a single value is executed for each run, whatever the statistics are. */
 const OF_PAGE = (selected: string, name = ':scoreName') =>
   `(SELECT ${selected} FROM run_scores s WHERE s.environment_id = :env AND s.name = ${name} AND s.run = page.id)`
 

@@ -134,7 +134,7 @@ export function percentilesBy(columns: string, buckets: string): string {
     FROM (${counted}) page GROUP BY ${columns}`
 }
 
-/** From buckets to milliseconds. */
+/** Converts buckets to milliseconds. */
 export function latencyRow({ calls, p50, p95, former }: LatencyRow): LatencyRow {
   return { calls, p50: latencyAt(p50), p95: latencyAt(p95), former }
 }

@@ -51,8 +51,8 @@ const COLUMNS = `${GAP_COLUMNS}, a.external_id AS "agentExternalId", ${selectLis
 const WITH_AGENT = 'JOIN agents a ON a.environment_id = r.environment_id AND a.id = r.agent_id'
 
 /**
- * One run of an environment, by external and by internal id. Not by equality: for a new table, PostgreSQL may use any
- * of the tenant's indexes. Only one has this order.
+ * Selects one run of an environment, by external and by internal id. Not by equality: for a new table, PostgreSQL may use any of
+ * the tenant's indexes. Only one has this order.
  */
 export const OF_RUN_ID = 'run_id >= :run AND run_id <= :run ORDER BY run_id LIMIT 1'
 export const OF_UUID = 'id >= :run AND id <= :run ORDER BY id LIMIT 1'
@@ -229,7 +229,7 @@ async function fewIndexedRuns(sql: Sql, environmentId: string, filter: PlainFilt
   const isFiltered = [agentId, status, sessionId, userId, hasGaps, from, to].some((value) => value !== undefined)
   if (!isBounded && !isFiltered) return scan === undefined ? 'all' : null
   const looked = rankedBy?.runsLookedAt ?? 0
-  // Its limit is not that of the runs around it.
+  // The inner query has its own limit.
   const { text, params } = runsWhere(sql, environmentId, filter, { limit: looked, after: null }, named, null, ':few')
   const fewRuns = { text, params: { ...params, few: looked } }
   if (isBounded) return fewRuns
@@ -353,7 +353,9 @@ export async function stalledBefore(sql: Sql, environmentId: string, now: number
 export const isPaused = (sql: Sql): string => `'WAITING' = COALESCE((SELECT e.event_type FROM events e
   WHERE e.environment_id = ${eventEnvironment(sql)} AND e.run = number ORDER BY e.time DESC, e.seq DESC LIMIT 1), '')`
 
-/** Requests for approval that a client waits for, or that it left to a later process. After a kill, nobody asks for the answer. */
+/**
+ * Requests for approval for which a client waits, or which it left to a later process. After a kill, no client reads the answer.
+ */
 export const WAITED_FOR = `status = 'PENDING' AND expires_at > :now AND withdrawn_at IS NULL
   AND (last_seen_at IS NULL OR last_seen_at > :askedSince)`
 

@@ -307,7 +307,7 @@ export function scoresOfVersion(sql: Sql, environmentId: string, versionId: stri
 
 const VERSION_ROWS = LIMITS.scoreNamesOfRun * LIMITS.scoreCategories
 
-/** What judges see of each other's scores, and how far two of them agree. */
+/** Hidden scores of other judges, and the agreement of two judges. */
 export const judgementsActs = { ...lookup({ readHiddenScores }), ...read({ readJudged }) }
 
 /** Judgements of operators and tokens on what the judge has not judged. Scores of clients are no judgements. */

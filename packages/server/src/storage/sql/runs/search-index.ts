@@ -105,7 +105,7 @@ async function indexEvents(sql: Sql, environmentId: string, runs: UnindexedRun[]
   const unindexedRuns: UnindexedRun[] = []
   for (const run of runs.toSorted((a, b) => a.run - b.run)) {
     if (await holdRun(sql, environmentId, run)) unindexedRuns.push(run)
-    // Nothing else would remove the run, and older runs wait for the marked ones.
+    // The run is deleted. Nothing else would remove it from the index, and older runs wait for the marked ones.
     else await removeFromSearch(sql, environmentId, run.run, REMOVED_ENTRIES)
   }
   const entries = unindexedRuns.flatMap(({ run, events }) => events.map((event) => ({ run, ...event })))
@@ -186,7 +186,7 @@ export const TIES = 2_097_152
 export const placeFrom = (time: string, seq: string): string =>
   `CAST(:${time} AS INTEGER) * ${TIES} + CAST(:${seq} AS INTEGER) % ${TIES}`
 
-/** Removes up to `most` entries. A run has at most one for each event, so it has none left when its events are gone. */
+/** Removes up to `most` entries. A run has at most one for each event, so none remain when its events are deleted. */
 export async function removeFromSearch(sql: Sql, environmentId: string, run: number, most: number): Promise<number> {
   // In the order of the index that finds them: IN has a plan that reads the list again for each entry of the run.
   const key = sql.dialect === 'sqlite' ? 'place' : 'seq'

@@ -148,7 +148,7 @@ async function matchesOfHours(sql: Sql, environmentId: string, words: string[], 
 
 /** A search in one run needs no index: its events are read by time and compared, a bounded number for a page. */
 
-// Not one transaction: what is stored never changes, and on PostgreSQL other work goes on between two pieces.
+// A search needs no transaction: stored events never change, and on PostgreSQL other work continues between two pieces.
 export const runSearchActs = lookup({ searchRun })
 
 async function searchRun(sql: Sql, environmentId: string, run: string, { text, limit, after, bounds }: RunSearch) {

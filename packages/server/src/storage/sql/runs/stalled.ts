@@ -93,7 +93,7 @@ async function closeStalledRuns(sql: Sql, environmentId: string, now: number, af
   }
   const last = examined.length < EXAMINED ? undefined : examined.at(-1)
   const closed = await lockIdle(sql, environmentId, examined, before, now)
-  // One by one: for a list, PostgreSQL may read all rows of the environment.
+  // Close runs one by one: for a list, PostgreSQL may read all rows of the environment.
   const close = `UPDATE runs SET status = :closeAs, ended_at = last_event_at, rule_closed_at = :now
     WHERE environment_id = :env AND id = :id`
   await Promise.all(closed.map(({ id }) => sql.run(close, { closeAs, now, env: environmentId, id })))
@@ -110,7 +110,7 @@ async function closeStalledRuns(sql: Sql, environmentId: string, now: number, af
   }
 }
 
-/** A run that opens now cannot be due earlier than `idleMs` later, whatever its events say. */
+/** A run that opens now cannot be due earlier than `idleMs` later, whatever the times of its events. */
 async function earliestDue(sql: Sql, environmentId: string, now: number, idleMs: number): Promise<number> {
   const text = `SELECT started_at AS "startedAt" FROM runs WHERE environment_id = :env AND status = 'RUNNING'
     ORDER BY started_at, id LIMIT 1`

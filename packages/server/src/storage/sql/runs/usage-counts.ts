@@ -57,8 +57,8 @@ export const UNCOSTED = rollup('uncosted_hours', { key: { ...HOUR, model_key: 't
   ...TOKEN_PARTS.map((tokenPart) => PART_COLUMNS[tokenPart]),
 ])
 /**
- * One row for each run and version, which only the transaction that holds the run writes. The run's own row says how it
- * ended, so nothing is counted twice and nothing must be corrected when a run ends later.
+ * One row per run and version, which only the transaction that holds the run writes. The run's own row has its status, so nothing
+ * is counted twice and nothing must be corrected when a run ends later.
  */
 const VERSION_RUNS = rollup(
   'version_runs',

@@ -156,7 +156,7 @@ async function readUsagePoints(
 
 type SqlWindow = UsageWindow & { by: SqlGroup; part: PartHours }
 
-/** For one user, the user's index has the runs. */
+/** For a single user, the user's index contains the runs. */
 function rowsOf(sql: Sql, { by, label, part }: SqlWindow): string {
   if (by === 'user' && label !== undefined) return OF_USER
   const { rows, rollup } = GROUPS[by]

@@ -70,7 +70,7 @@ async function findApiKey(sql: Sql, id: string): Promise<(ApiKeyRow & { workspac
   return row && { ...assertIntact(toRow(sql, row)), workspaceId: row.workspaceId }
 }
 
-/** Those of the keys that are valid, as `findApiKey` says it. */
+/** Returns those of the keys that are valid by the rules of `findApiKey`. */
 async function listValidApiKeys(sql: Sql, environmentId: string, ids: string[], now: number): Promise<string[]> {
   const text = `SELECT k.id ${NAMED_KEYS} WHERE k.environment_id = :env AND k.id IN (:ids)
     AND COALESCE(k.revoked_at, e.archived_at, w.archived_at) IS NULL AND (k.expires_at IS NULL OR k.expires_at > :now)`

@@ -37,7 +37,7 @@ async function createWorkspace(
   return 'created'
 }
 
-/** Until the transaction ends, also across processes. */
+/** Locks a workspace until the transaction ends, also across processes. */
 export async function lockWorkspace(sql: Sql, id: string): Promise<void> {
   // SQLite has one writer.
   if (sql.dialect === 'postgres') await sql.get('SELECT id FROM workspaces WHERE id = :id FOR NO KEY UPDATE', { id })
@@ -106,7 +106,7 @@ async function createEnvironment(
   return 'created'
 }
 
-/** For acts that count something in an environment before they add to it, also across processes. */
+/** Locks an environment for acts that count its rows before they add to them, also across processes. */
 export async function lockEnvironment(sql: Sql, id: string): Promise<void> {
   // SQLite has one writer.
   if (sql.dialect === 'postgres') await sql.get('SELECT id FROM environments WHERE id = :id FOR NO KEY UPDATE', { id })
@@ -139,7 +139,7 @@ async function changeEnvironment(
   change: TenantChange,
   audit: AuditEntry[],
 ): Promise<EnvironmentRow | 'name_taken' | null> {
-  // Its deletion may begin at the same time.
+  // The deletion of the workspace may begin at the same time.
   await lockControl(sql)
   const row = await findEnvironment(sql, id)
   if (row === null) return null
