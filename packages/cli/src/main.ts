@@ -261,7 +261,8 @@ export async function createProgram(args: readonly string[]): Promise<Command> {
   const program = new Command('tacho')
     .description('The flight recorder and firewall for AI agents')
     .version(programVersion())
-    // Otherwise `tacho prompts deploy greeting --version 2` prints the version of the program, and deploys nothing.
+    // Without positional options, `tacho prompts deploy greeting --version 2` prints the version of the program, and deploys
+    // nothing.
     .enablePositionalOptions()
     .exitOverride()
     .configureHelp(HELP_SETTINGS)
@@ -290,7 +291,7 @@ function commandIn(args: readonly string[]): string | undefined {
   return args.find((arg) => arg !== 'help' && !arg.startsWith('-'))
 }
 
-/** Otherwise commander answers `tacho unknown --help` with its own help and success. */
+/** Checks the command first: otherwise commander answers `tacho unknown --help` with its own help and success. */
 function isKnown(args: readonly string[]): boolean {
   const named = commandIn(args)
   return named === undefined || Object.hasOwn(COMMANDS, named)

@@ -1,4 +1,4 @@
-/** What a client needs of a routes table's row at run time. The shapes are only types and cost nothing. */
+/** Fields of a routes table's row that a client needs at run time. The shapes are only types and cost nothing. */
 export interface Endpoint {
   /** Default: GET. */
   method?: 'POST'
@@ -8,6 +8,6 @@ export interface Endpoint {
   status?: number
   /** How to read the reply; default JSON. */
   reply?: 'bytes' | 'events'
-  /** It accepts an Idempotency-Key. */
+  /** The endpoint accepts an Idempotency-Key. */
   creates?: true
 }

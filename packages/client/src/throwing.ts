@@ -1,7 +1,7 @@
 /** A client whose calls return the value itself, for callers that handle all errors in one place. */
 import type { Failure, Refusal } from './call.ts'
 
-/** What a call throws instead of returning its value. */
+/** Error that a call throws instead of returning its value. */
 export class CallError extends Error {
   readonly result: Refusal | Failure
 

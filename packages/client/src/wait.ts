@@ -2,7 +2,7 @@
 export interface Wait {
   /** Aborts if the caller does, or with a TimeoutError after silence. */
   readonly signal: AbortSignal
-  /** Something arrived: restart the timeout. */
+  /** Restarts the timeout after data arrived. */
   renew(): void
   /** Stops the timeout; the caller's signal still counts. */
   end(): void

@@ -43,7 +43,7 @@ export function argumentsOf<Given>(
 function shortened(property: Property, description: string | undefined): object {
   const { type, enum: allowed, default: fallback } = property
   return {
-    // Leaving an argument out says what null would.
+    // An absent argument means the same as null.
     ...(allowed ? { enum: allowed.filter((value) => value !== null) } : { type }),
     ...(fallback !== undefined && { default: fallback }),
     ...(description !== undefined && { description }),
@@ -96,7 +96,7 @@ function isAllowed(value: unknown, { type, enum: allowed, format = '', pattern, 
   )
 }
 
-/** What a property may be, in words. */
+/** The allowed values of a property, in words. */
 function allowedOf({ type, enum: allowed, format = '', pattern, ...bounds }: Property): string {
   if (allowed) return `one of ${allowed.join(', ')}`
   if (type === 'integer') {

@@ -22,7 +22,7 @@ const PAGE_DEFAULT = 20
 const PLACES_MS = 60_000
 const SIMULATION_WAIT_MS = 20_000
 const SIMULATION_POLL_MS = 500
-/** Its payload can be long. */
+/** Tool whose payload can be long. */
 const EVENT = 'readEvent'
 
 const INSTRUCTIONS =
@@ -74,7 +74,7 @@ const sleep: Pause = (milliseconds) => new Promise((resolve) => setTimeout(resol
 
 /** The role of the client's operator token decides what can be read. `pause` passes the time until a simulation is read again. */
 export function createTachoServer(client: OperatorClient, version: string, pause = sleep): McpServer {
-  // Its tools and resources never change, so clients have nothing to subscribe to.
+  // The tools and resources never change, so clients have nothing to subscribe to.
   const capabilities = { tools: { listChanged: false }, resources: { listChanged: false } }
   const server = new McpServer({ name: 'tacho', version }, { instructions: INSTRUCTIONS, capabilities })
   const annotations = { readOnlyHint: true }
@@ -175,7 +175,7 @@ interface EnvironmentPlace {
 
 interface Place {
   readonly id: string
-  /** A result says where it is from. */
+  /** A result names its source. */
   readonly members: Readonly<Record<string, object>>
 }
 

@@ -1,4 +1,4 @@
-/** How the JSON of an endpoint becomes a result for a model: it says where it is from, and leaves out what says nothing. */
+/** Converts the JSON of an endpoint to a result for a model: names its source, and leaves out empty members. */
 
 /** Larger results come in pieces. */
 export const PIECE_CHARS = 40_000
@@ -31,7 +31,7 @@ function isEmpty(value: unknown): boolean {
 /** A part of a long text, and where to read on. */
 export function pieceOf(text: string, offset: number): string {
   let end = Math.min(text.length, offset + PIECE_CHARS)
-  // Not within a character.
+  // Do not cut within a character.
   if (end < text.length && /[\uD800-\uDBFF]/.test(text[end - 1] ?? '')) end--
   const piece = { offset, end, characters: text.length, ...(end < text.length && { nextOffset: end }) }
   return JSON.stringify({ piece, text: text.slice(offset, end) })

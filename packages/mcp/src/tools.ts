@@ -16,7 +16,7 @@ export interface Tool {
   read: Reads
 }
 
-/** What a name does not say, in the arguments of every tool. */
+/** Explanations of arguments whose names are not enough, for every tool. */
 export const NOTES: Readonly<Record<string, string>> = {
   agent: 'its id or name',
   minCost: 'US dollars, as in "0.25"',

@@ -20,9 +20,9 @@ export type Policy = {
   readonly condition: string
   readonly severity: string
   readonly action: string
-  /** What a condition that cannot be evaluated counts as: `act` as a match, `ignore` as none; absent: by severity. */
+  /** Effect of a condition that cannot be evaluated: `act`: as a match; `ignore`: as no match; absent: by severity. */
   readonly onError?: string | null | undefined
-  /** Its purpose, and what it says (message.ts). */
+  /** Purpose of the policy, and its message (message.ts). */
   readonly description?: string | null
 }
 

@@ -25,7 +25,7 @@ export const POLICY_LIMITS = {
   inputLevels: 200,
   /** Work of one evaluation; see `Scope.spend` for the size of a step. */
   evaluationSteps: 100_000,
-  /** Characters of what a policy says; the rest is cut. */
+  /** Characters of a policy's message; the rest is cut. */
   messageChars: 500,
   /** Cached compiled conditions; the oldest is dropped first. */
   cachedConditions: 1000,

@@ -1,5 +1,5 @@
 /**
- * What a policy says to the model, the approver and the record. It travels in the policy's description, after the first line
+ * Message of a policy to the model, the approver and the record. It travels in the policy's description, after the first line
  * that begins with "Message:", because the policy object of the API has no member for it; clients that do not know it show it
  * with the description.
  */

@@ -27,7 +27,7 @@ if (values.list) {
   process.exitCode = (await runAll(positionals)) > 0 ? 1 : 0
 }
 
-/** How many rules the SDK breaks. */
+/** Number of rules that the SDK breaks. */
 async function runAll(command: readonly string[]): Promise<number> {
   const adapter = startAdapter(command)
   const left = [...wanted]

@@ -3,7 +3,7 @@ import type { ScriptedService } from './scripted-service.ts'
 /** The agent's release, with which every client is started. */
 export const RELEASE = '2026.11.3'
 
-/** One client of the SDK under test, with a separate service. */
+/** A client of the SDK under test, with a separate service. */
 export interface Subject {
   readonly service: ScriptedService
   readonly clientId: string
@@ -19,7 +19,7 @@ export interface Subject {
   configuration(): Promise<SeenConfiguration>
   /** Calls a guarded tool. */
   call(call: GuardedCall): Promise<Called>
-  /** What another process needs to continue the run. */
+  /** Handle with which another process continues the run. */
   handle(): Promise<object>
   /** Continues a waiting call with the arguments in the handle. */
   proceed(call: { approvalId: string; toolName: string }): Promise<Called>
@@ -33,7 +33,7 @@ export interface Subject {
   counters(): Promise<{ recorded: number; accepted: number; rejected: number; dropped: number; queued: number }>
   /** Everything the adapter has written so far. */
   output(): string
-  /** How many requests came to `baseUrl` in a replay. */
+  /** Number of requests to `baseUrl` in a replay. */
   elsewhere(): number
 }
 

@@ -29,7 +29,7 @@ export type Answer = (response: ServerResponse, request: SentRequest) => void
 
 export interface ScriptedService {
   readonly url: string
-  /** One answer per request of the route; the last one repeats. */
+  /** Sets one answer per request of the route; the last one repeats. */
   script(route: Route, ...answers: Answer[]): void
   requests(route: Route): readonly SentRequest[]
   /** Waits until the route has received `count` requests. Rejects after `withinMs`. */
@@ -59,7 +59,7 @@ export const refuse = (status: number, headers: Record<string, string> = {}): An
     { 'content-type': 'application/problem+json', ...headers },
   )
 
-/** No answer at all. */
+/** Closes the connection without an answer. */
 export const hangUp: Answer = (response) => void response.socket?.destroy()
 
 /** 200 with a body that is not an answer of this interface. */

@@ -10,7 +10,7 @@ interface HookOutput {
     permissionDecision?: string
     permissionDecisionReason?: string
     updatedInput?: Record<string, unknown>
-    /** Of PermissionRequest. */
+    /** Decision of PermissionRequest. */
     decision?: { behavior: string; message?: string; updatedInput?: Record<string, unknown> }
   }
 }
@@ -42,10 +42,10 @@ interface ModelEvent {
   delta: { text?: string; partial_json?: string; stop_reason?: string }
 }
 
-/** In US dollars, for each call of the model. */
+/** Cost in US dollars of each call of the model. */
 export const CALL_COST = 0.25
 
-/** What a settings file of the repository does. */
+/** Effects of a repository's settings file. */
 export interface RepositorySettings {
   /** A hook that changes the input of a tool after all others. */
   changeInput?: (input: Record<string, unknown>) => Record<string, unknown>

@@ -9,7 +9,7 @@ import { readSafely } from './recording/json.ts'
 
 export const CORE = Symbol.for('tacho.core.1')
 
-/** On each ToolBlockedError. */
+/** Key of a mark on each ToolBlockedError. */
 export const BLOCKED = Symbol.for('tacho.ToolBlockedError')
 
 /** Thrown where a guarded call waits for a person. */
@@ -29,7 +29,7 @@ export function coreOf(tacho: object): Core {
   return core
 }
 
-/** What the integrations of a client share. */
+/** Returns a value that all integrations of a client share. */
 export function sharedIn<T>(core: Core, name: string, make: () => T): T {
   const { shared } = core
   if (!shared.has(name)) shared.set(name, make())

@@ -53,7 +53,7 @@ export function createControl(
       (loading ??= Promise.all([
         import('./policies.ts'),
         core.sign(SEAL_KEY).catch(() => undefined),
-        // What masks change is part of a hash.
+        // Load the masks too: a hash covers their changes.
         core.writing().isChecked,
         core.carrying?.usages.load(),
       ]).then(

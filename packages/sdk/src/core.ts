@@ -1,4 +1,4 @@
-/** What all parts of the SDK share. Only `request` holds the API key. */
+/** State that all parts of the SDK share. Only `request` holds the API key. */
 import { host as hostProcess } from '#process'
 import type { Context, CurrentContext, RunScope, Span } from './recording/context.ts'
 import { createContext, outside } from './recording/context.ts'
@@ -22,7 +22,7 @@ import { Sender, type Deliver } from './delivery/sender.ts'
 import { createIds, type Ids } from './recording/uuid.ts'
 import type { Writing } from './recording/writing.ts'
 
-/** What a client has that does more than record. */
+/** Parts of a client beyond recording. */
 export interface Beyond {
   readonly carrying?: (parts: Pick<Core, 'observers' | 'runtime'>) => Carrying
   /** Sends a large body with less memory. */
@@ -51,13 +51,13 @@ export interface Core {
   readonly capturePayload: PayloadCapture
   readonly context: CurrentContext
   readonly sender: Sender
-  /** Ended with the process, unless another process continues them. */
+  /** Open runs. They end with the process, unless another process continues them. */
   readonly openRuns: Map<Endable, OpenRun>
   /** Calls that may wait for a person. */
   readonly heldCalls: Set<Held>
   /** A Recorder has none: its handles have of it what they were given. */
   readonly carrying: Carrying | undefined
-  /** What integrations keep for all copies of them, by name. */
+  /** Values that all copies of an integration share, by name. */
   readonly shared: Map<string, unknown>
   /** Delivers before it returns, within a bound. */
   readonly deliverNow: (timeoutMs: number) => void
@@ -98,7 +98,7 @@ export interface ControlBeside {
   close(): void
 }
 
-/** An input, so that whoever sees it masked can check the hash (guard/seal.ts). */
+/** An input with its hash: a reader who sees it masked can check the hash (guard/seal.ts). */
 export interface Hashed {
   /** Null if the input has none. */
   readonly inputHash: string | null
@@ -115,7 +115,7 @@ export interface Endable {
 
 /** A held call. When its caller has left, nothing runs under its approval. */
 export interface Held {
-  /** If it waits for a person now. */
+  /** Set if the call waits for a person now. */
   readonly scope?: RunScope
   /** @param ended only if it is a call of this run. */
   leave(reason: 'run_ended' | 'process_ended' | 'handed_over', ended?: RunScope): void
@@ -138,7 +138,7 @@ export interface Background {
   untilKnown(timeoutMs: number): Promise<void>
 }
 
-/** What a model's answer asked for, as integrations know it. */
+/** A call that a model's answer asked for, as integrations know it. */
 export interface AskedBefore {
   /** A guard begins a call. With a `problem`, it must not run. */
   begin(state: RunState, toolName: string, id: string | undefined, input: unknown): Asked | undefined
@@ -183,7 +183,7 @@ export function createCore(hostOptions: TachoOptions, runtime: Runtime, beyond: 
   const { onDiagnostic } = options
   const listener = typeof onDiagnostic === 'function' ? onDiagnostic : undefined
   const diagnostics = createDiagnostics(listener, runtime)
-  // One message: without a listener, each code is shown only once.
+  // One message for all faults: without a listener, each code is shown only once.
   if (problems.length > 0) diagnostics.report('error', 'invalid_option', problems.join(' '))
   const fetch = typeof options.fetch === 'function' ? options.fetch : runtime.fetch
   // A host's own network gets what any fetch takes.
@@ -340,7 +340,7 @@ export function createCore(hostOptions: TachoOptions, runtime: Runtime, beyond: 
     return beyond.hmac?.(key, text) ?? ''
   }
   const deliverNow = (timeoutMs: number) => {
-    // Another process does not have the host's own network.
+    // Deliver in another process only without a custom fetch, which that process would not have.
     const key = typeof apiKey === 'string' ? apiKey : rotating?.known
     if (key && fetch === hostRuntime.fetch) hostProcess?.deliverNow(sender, { ...settings, apiKey: key, timeoutMs })
   }

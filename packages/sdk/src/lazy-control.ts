@@ -14,7 +14,7 @@ export class LazyControl implements ControlBeside {
   readonly #options: ControlOptions
   #loading: Promise<Control> | undefined
   #isClosed = false
-  /** A process may end at any time, so they take reports at once. */
+  /** A process may end at any time, so they accept reports at once. */
   readonly #own: IssueRecords | undefined
   /** Undefined until it was used and is loaded. */
   loaded: Control | undefined

@@ -38,7 +38,7 @@ export interface TachoOptions {
   capture?: Capture | undefined
   /** Payload keys that metadata-only keeps in addition to the standard ones. */
   metadataKeys?: readonly string[] | undefined
-  /** What is masked before an event exists. Default: credentials. */
+  /** Rules for masking, applied before an event exists. Default: credentials. */
   masking?: MaskingOptions | undefined
   /** Share of the runs that is recorded, from 0 to 1. Outcomes, policy decisions and scores are always recorded. Default: 1. */
   sampleRate?: number | undefined
@@ -106,7 +106,7 @@ export interface Settings {
 export interface Resolved {
   readonly settings: Settings
   readonly apiKey: GivenKey
-  /** One sentence per fault; those that stop recording come first. */
+  /** Faults of the options, one sentence each; those that stop recording come first. */
   readonly problems: readonly string[]
 }
 
@@ -209,7 +209,7 @@ export function resolveOptions(
     requestTimeoutMs: number('requestTimeoutMs', 10_000, 1, 600_000),
     flushTimeoutMs: number('flushTimeoutMs', 5_000, 0, 600_000),
     compress: choice('compression', ['auto', 'never'], 'never') === 'auto' && !base?.isLoopback,
-    // The events on disk are not for the tape, and those of a replay for nobody else.
+    // A replay reads no events from disk, and stores none there.
     spool: replay ? undefined : text('spool', 4_096),
     // The host of a replay learns by events where the agent is, and its verdict waits for them.
     flushIntervalMs: replay ? 0 : number('flushIntervalMs', 1_000, 0, 3_600_000),

@@ -14,7 +14,9 @@ import type { FlushResult } from './delivery/diagnostics.ts'
 /** Most open runs that the end of the process ends: a host may begin runs and never end them. */
 const OPEN_RUNS_MAX = 10_000
 
-/** A run begins at its first event. If that comes later than this, an event before it says when the host entered the run. */
+/**
+ * A run begins at its first event. If that event comes later than this, an earlier event records when the host entered the run.
+ */
 const LATE_START_MS = 500
 
 type ServerlessOptions = RunOptions & { waitUntil?: ((promise: Promise<unknown>) => void) | undefined }
@@ -43,12 +45,12 @@ export class Recorder {
     core.observers.add((scope, { at }) => {
       const { enteredAt: from } = scope
       scope.enteredAt = undefined
-      // Only its first event needs the clock.
+      // The clock is needed only for the first event.
       if (from && scope.isSampled && Number(at ?? runtime.now()) - from >= (runtime.lateStartMs ?? LATE_START_MS)) {
         core.record(scope, { type: 'AGENT_STEP', label: 'run started', at: from, span: scope.span })
       }
     })
-    // Not enumerable: a printed client stays short.
+    // Not enumerable, so that a printed client stays short.
     Object.defineProperty(this, CORE, { value: core })
     this.#forgetEnd = hostProcess?.endWith(core, (timeoutMs) => this.flush(timeoutMs))
   }
@@ -121,7 +123,7 @@ export class Recorder {
   /** Begins a run without a callback. Call its `end`, or the run stays RUNNING. */
   startRun(options: RunOptions = {}): Run {
     const scope = createScope(this.#core, options)
-    // It may have begun elsewhere.
+    // A run with a given id may have begun elsewhere.
     if (readSafely(() => options.runId !== undefined, false)) scope.enteredAt = undefined
     return this.#open(scope, 'started')
   }

@@ -19,7 +19,7 @@ import { lookalikes } from '@tacho/contract/engine/shown-text.ts'
 import { counted, printable, spokenTime, strong } from '../engine/output.ts'
 import { toned, tonedWord, toneOf } from '../engine/display.ts'
 
-/** What it would do, and the tool by its exact name; only the name, where no input is known. */
+/** The call as text: its sentence and the tool's exact name; only the name, if the input is not known. */
 export function callText({
   toolName,
   sentence = [],
@@ -34,7 +34,7 @@ export function askedText({ sentence = [], inputInShort = null }: Partial<Approv
   return separator?.kind === 'words' && separator.text.length <= 3 ? sentenceText(others) : sentenceText(sentence)
 }
 
-/** One approval on one line. */
+/** An approval on one line. */
 export function approvalLine(approval: OperatorApproval & Partial<ApprovalCard>, now: number): string {
   const { createdAt, id, reason } = approval
   const status = shownApproval(approval)
@@ -44,7 +44,7 @@ export function approvalLine(approval: OperatorApproval & Partial<ApprovalCard>,
   return `${spokenTime(createdAt)}  ${toned(toneOf(status), status.padEnd(9))}  ${id}  ${about}${why}`
 }
 
-/** The caller has left: nothing runs, whatever a person decides. */
+/** The caller has left: nothing runs, even if a person approves. */
 export const WITHDRAWN = 'WITHDRAWN'
 
 /** A withdrawn request is no longer one that waits. */
@@ -57,7 +57,7 @@ export function requesterOf({ agentName, agentId, clientId }: OperatorApproval):
   return agentName ?? agentId ?? clientId
 }
 
-/** Its name, and the id behind it. A request without an id has the name of its run's agent. */
+/** The agent's name, and its id. If a request has no id, the name is that of its run's agent. */
 export function agentText({ agentName, agentId }: OperatorApproval): string | null {
   return agentName === null || agentId === null || agentName === agentId
     ? (agentId ?? agentName)
@@ -91,7 +91,7 @@ function peopleTexts({ approvers, firstApproval: first }: OperatorApproval): str
   return [printable(`approved first ${approved}`)]
 }
 
-/** This installation did not see what an imported approval says. */
+/** This installation cannot confirm the facts of an imported approval. */
 function importedText({ status, decidedBy }: Pick<OperatorApproval, 'status' | 'decidedBy'>): string {
   return decidedBy === null ? `as ${status}` : `as ${status} by ${printable(decidedBy.name)}`
 }
@@ -125,7 +125,7 @@ export function cardLines(card: ApprovalCard, now: number): string[] {
   ]
 }
 
-/** What a person must know before they approve it. */
+/** Warnings that a person must read before they approve a call. */
 export function alarms({ inputCheck, ranBefore }: ApprovalCard, now: number): string[] {
   return [
     ...(inputCheck?.result === 'does_not_match' ? [`Warning: the input ${inputCheckText(inputCheck)}`] : []),
@@ -158,7 +158,7 @@ export function detailLines(detail: ApprovalDetail, now: number): string[] {
   ]
 }
 
-/** What the user said, and where each value comes from. */
+/** The user's words, and the source of each value. */
 export function groundsLines({ grounds }: Pick<ApprovalDetail, 'grounds'>): string[] {
   if (!grounds) return []
   return [
@@ -206,7 +206,7 @@ function inputLines({ inputPreview, runId }: { inputPreview: InputPreview | null
   ]
 }
 
-/** One recorded tool call and how it relates to the approval. */
+/** A recorded tool call on one line, with its relation to the approval. */
 export function callLine({ timestamp, message, toolName, outcome, eventId }: JudgedCall): string {
   const what = `${printable(toolName ?? 'a tool')} (${outcome})`
   return `${spokenTime(timestamp)}  ${what}  ${message}; event ${printable(eventId)}`

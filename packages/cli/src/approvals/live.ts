@@ -79,7 +79,7 @@ export async function runScreen(
 
   async function carryOut(act: Act & { kind: 'decide' }): Promise<void> {
     try {
-      // One decision at a time.
+      // Block other keys while a decision is under way.
       show({ ...screen, notice: 'Deciding…', steadyAt: Number.POSITIVE_INFINITY })
       const { notice, decided } = await decide(client, environmentId, act)
       const next = decided.reduce((so, approval) => withApproval(so, approval, Date.now()), screen)
@@ -96,7 +96,7 @@ export async function runScreen(
     }
   }
 
-  /** No key decides until the service answers: the decision may have been stored. */
+  /** Block all keys until the service answers: the decision may have been stored. */
   async function askWhatIsTrue({ id, toolName }: OperatorApproval): Promise<void> {
     show({ ...screen, notice: 'No answer: it is not known whether your decision was saved. Asking the service…' })
     while (!leaving.signal.aborted) {

@@ -32,7 +32,7 @@ export interface Screen {
   notice: string | null
   /** Approved once although its input does not match; the same key again decides. */
   confirming: string | null
-  /** No key decides before this time. */
+  /** Keys do not decide before this time. */
   steadyAt: number
 }
 
@@ -124,7 +124,7 @@ function selecting(screen: Screen, before: Screen, now: number): Screen {
   return { ...screen, details, selected: next?.id ?? null, isGroup: false, reason: null, steadyAt }
 }
 
-/** What a key does. */
+/** Applies a key to the screen. */
 export function pressed(screen: Screen, key: Key, now: number): { screen: Screen; act: Act | null } {
   if (key.ctrl && key.name === 'c') return { screen, act: { kind: 'quit' } }
   const approval = screen.selected === null ? undefined : screen.pending.get(screen.selected)
@@ -215,7 +215,7 @@ const LISTED = 8
 const NAME_WIDTH = 9
 const KEYS = '  r reject  A R with a reason  g all with this input  j k other  q quit'
 
-/** As many lines as fit. */
+/** The lines of the screen that fit. */
 export function screenLines(screen: Screen, size: { width: number; height: number }, now: number): string[] {
   const all = waiting(screen)
   const place = all.findIndex(({ id }) => id === screen.selected)

@@ -64,7 +64,7 @@ function stateOf({ status, isWithdrawn, waiting }: Hint): string {
   return status === 'PENDING' && (isWithdrawn ?? waiting?.state === 'withdrawn') ? WITHDRAWN : status
 }
 
-/** What the reader of the stream has already. */
+/** State that the reader of the stream has already. */
 interface Known {
   isNews: IsNews
   pending: () => string[]

@@ -12,7 +12,7 @@ interface PlaceOptions extends WorkspaceOptions, EnvironmentOptions {}
 
 interface Thing<Params> {
   params: Params
-  /** For people. */
+  /** Name for messages. */
   name: string
 }
 
@@ -22,9 +22,9 @@ export interface Life<Params> {
   noun: string
   /** The name in the help's examples. */
   example: string
-  /** What archiving does, and when it is refused. */
+  /** Effect of archiving, and when it is refused. */
   archiving: string
-  /** What restoring does. */
+  /** Effect of restoring. */
   restoring: string
   /** The flag that names the scope in which its name is unique; null: the name says it. */
   within: 'workspace' | 'environment' | null

@@ -65,7 +65,7 @@ function placeOf(placeText: string): string {
 const TITLES = { copy: 'Copy', verify: 'Verify' }
 type Phase = keyof typeof TITLES
 
-/** One bar per phase; the first update of a phase has its total. */
+/** Shows one bar per phase; the first update of a phase has its total. */
 function progressOfPhases() {
   let current: { phase: Phase; bar: Promise<Progress>; text: string } | null = null
 

@@ -23,7 +23,7 @@ export interface ExportLine {
   after: string | null
 }
 
-/** What is known of an export so far. */
+/** Facts of an export that are known so far. */
 export interface Checked {
   state: ExportState
   /** Number of the last line that was read. */

@@ -1,4 +1,4 @@
-/** For commands that open a store themselves: which one, an act on it, and what it holds. */
+/** Opens the store for commands that need no server: chooses it, runs an act on it, and prints its counts. */
 import type { Command } from 'commander'
 import type * as offlineModule from '@tacho/server/maintenance/offline.ts'
 import { settingTexts, readConfig } from '@tacho/server/config/config.ts'
@@ -61,7 +61,7 @@ export function findDatabaseUrl(databaseUrl?: string): string | null {
   return read.config.databaseUrl
 }
 
-/** What a backup or a restored store holds. */
+/** Counts of a backup or a restored store, as text. */
 export function countsText({
   runs,
   events,

@@ -8,7 +8,7 @@ export interface Look {
   width: number | null
   /** Exact times on a terminal too. */
   isExact: boolean
-  /** In milliseconds. */
+  /** Time in milliseconds. */
   now: number
 }
 
@@ -31,7 +31,7 @@ export type Tone = 'red' | 'amber' | 'green' | 'blue' | 'faint' | 'strong'
 
 const STYLES = { red: 'red', amber: 'yellow', green: 'green', blue: 'cyan', faint: 'dim', strong: 'bold' } as const
 
-/** As in the console. */
+/** Tones of words, as in the console. */
 const WORDS = new Map<string, Tone>([
   ...inTone('red', 'FAILED', 'REJECTED', 'BLOCK', 'OPEN', 'CRITICAL', 'DEAD'),
   ...inTone('amber', 'STALLED', 'PENDING', 'REQUIRE_APPROVAL', 'WARN', 'HIGH', 'SEARCHING', 'RETRYING'),
@@ -44,7 +44,7 @@ function inTone(tone: Tone, ...words: string[]): [string, Tone][] {
   return words.map((word) => [word, tone])
 }
 
-/** Without colours if stdout is no terminal, or NO_COLOR is set. */
+/** Colours a text, unless stdout is no terminal or NO_COLOR is set. */
 export function toned(tone: Tone | null, text: string): string {
   return tone === null ? text : styleText(STYLES[tone], text, { stream: process.stdout })
 }

@@ -53,7 +53,7 @@ function parserOf(row: FilterRow): ((text: string) => string | number) | null {
   }
 }
 
-/** One of these words, in any case, for commander. */
+/** Argument parser for commander: accepts one of these words, in any case. */
 export const oneOf =
   <Word extends string>(words: readonly Word[]) =>
   (text: string): Word => {

@@ -7,7 +7,7 @@ import { widthOf } from './text-width.ts'
 /** The heading of the flags that most commands share. They come after a command's own. */
 export const COMMON_OPTIONS = 'Common options:'
 
-/** For commander's `configureHelp`. */
+/** Settings for commander's `configureHelp`. */
 export const HELP_SETTINGS = {
   /** Explanations wrap in a narrow column too. */
   minWidthToWrap: 20,

@@ -22,7 +22,7 @@ export interface OperatorClient extends Throwing<Answers> {
   readonly whole: Answers
 }
 
-/** No response, or an error response. It is a class, so that callers can recognise it. */
+/** The server sent no response, or an error response. It is a class, so that callers can recognise it. */
 export class Refused extends Stop {
   readonly result: Refusal | Failure
 
@@ -74,7 +74,7 @@ const CAUSES = new Map(
   }),
 )
 
-/** What a call shows the server. */
+/** Kinds of credentials that a call sends. */
 type Credential = 'operator token' | 'API key'
 
 const CREDENTIALS: Record<Credential, string> = {

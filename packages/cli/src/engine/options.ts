@@ -10,7 +10,7 @@ export interface OutputOptions {
   json?: true
 }
 
-/** How much of a list to show. */
+/** Options for the length of a list. */
 export interface PageOptions {
   limit: number
   all?: true
@@ -90,7 +90,7 @@ export function withPages(command: Command, byDefault: number): Command {
     .option('--all', 'show all, ignoring --limit')
 }
 
-/** How many to show; Infinity for all. */
+/** Number of items to show; Infinity for all. */
 export function mostOf({ limit, all }: PageOptions): number {
   return all ? Number.POSITIVE_INFINITY : limit
 }

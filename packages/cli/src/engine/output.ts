@@ -17,7 +17,7 @@ export function printJson(value: unknown): void {
   writeJson(`${JSON.stringify(value, null, 2)}\n`)
 }
 
-/** One JSON value per line, for endless output. */
+/** Prints one JSON value per line, for endless output. */
 export function printJsonLine(value: unknown): void {
   writeJson(`${JSON.stringify(value)}\n`)
 }
@@ -37,7 +37,7 @@ export function tableWriter(columns: readonly Column[]): (rows: string[][]) => v
   }
 }
 
-/** Without rows, only the text. */
+/** Prints a table; without rows, only the text. */
 export function printTable(columns: readonly Column[], rows: string[][], empty?: EmptyText): void {
   if (rows.length === 0 && empty !== undefined) printEmpty(empty)
   else tableWriter(columns)(rows)
@@ -48,7 +48,7 @@ export function printEmpty(text: EmptyText): void {
   process.stderr.write(`${text}\n`)
 }
 
-/** On stderr, like `printEmpty`. */
+/** Prints on stderr, like `printEmpty`. */
 export function printMore(hasMore: boolean): void {
   if (hasMore) process.stderr.write('There are more: use -n or --all.\n')
 }

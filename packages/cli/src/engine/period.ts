@@ -13,13 +13,13 @@ export interface PeriodOptions extends ZoneOptions {
   to?: string
 }
 
-/** For every command that takes dates. */
+/** The --zone option of commands that take dates. */
 export function zoneOption(): Option {
   const about = 'time zone of dates, and of times without one, such as Europe/Berlin'
   return new Option('--zone <name>', about).argParser(parseZone).default('UTC')
 }
 
-/** Only what was given. */
+/** Parses the given ends of a period; the others stay undefined. */
 export function periodOf({ from, to, zone }: PeriodOptions, now = Date.now()): { from?: string; to?: string } {
   return {
     ...(from === undefined ? {} : { from: moment('--from', from, -1, now, zone) }),
@@ -30,7 +30,7 @@ export function periodOf({ from, to, zone }: PeriodOptions, now = Date.now()): {
 /** The same of a command that looks until now if nothing else is given. */
 export function wholePeriodOf({ from, to, zone }: PeriodOptions & { from: string }): { from: string; to: string } {
   const now = Date.now()
-  // What was recorded just now counts.
+  // End after now, so that events recorded in this millisecond count.
   const { to: end = new Date(now + 1).toISOString() } = periodOf(
     { ...(to !== undefined && { to }), zone: zone ?? 'UTC' },
     now,

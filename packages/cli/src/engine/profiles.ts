@@ -1,6 +1,6 @@
 /**
- * What `tacho login` and `tacho use` keep: addresses, operator tokens and default environments, by name. Only the owner
- * can read the file. A token is only sent to the address that it was stored with.
+ * Profiles of `tacho login` and `tacho use`: addresses, operator tokens and default environments, by name. Only the owner can
+ * read the file. A token is only sent to the address with which it was stored.
  */
 import { randomUUID } from 'node:crypto'
 import { mkdirSync, readFileSync, renameSync, writeFileSync } from 'node:fs'
@@ -11,7 +11,7 @@ import { wrongUsage } from './stop.ts'
 export interface Profile {
   url: string
   token: string
-  /** Used where a command names none. */
+  /** Environment for commands that name none. */
   environment: { id: string; name: string; workspaceId: string } | null
 }
 

@@ -13,7 +13,7 @@ import { connected } from '../engine/connected.ts'
 
 export interface ChangeOptions extends EnvironmentOptions, ZoneOptions {
   comment?: string
-  /** Only of `ignore`. */
+  /** Set for `ignore` only. */
   until?: string
 }
 
@@ -107,7 +107,7 @@ function printIssue(issue: Issue, { json }: EnvironmentOptions): void {
   else printLine(issueLine(issue))
 }
 
-/** One line about a changed issue. */
+/** A changed issue on one line. */
 function issueLine({ id, state, title, mergedInto }: Issue): string {
   return printable(`${title} (${id}) is ${mergedInto === null ? state : `merged into ${mergedInto}`}.`)
 }

@@ -134,7 +134,7 @@ async function unansweredLines(client: OperatorClient, workspace: Workspace, pol
   return lines
 }
 
-/** What happens with a call on which the condition cannot be evaluated. */
+/** Describes the decision on a call if the condition cannot be evaluated. */
 function onErrorText({ onError, severity }: PolicyVersion): string {
   const acts = onError === null ? severity === 'HIGH' || severity === 'CRITICAL' : onError === 'act'
   const does = acts

@@ -16,13 +16,13 @@ const WAIT_MS = 15_000
 
 export interface Compared {
   environmentId: string
-  /** Where the policy would be in force. */
+  /** Environment in which the policy would be in force. */
   environment: string
   policy: string
   condition: string
 }
 
-/** One simulation after the other: few can wait at once. */
+/** Run simulations one after the other: the server queues only a few. */
 export async function warningsOf(
   client: OperatorClient,
   environmentId: string,

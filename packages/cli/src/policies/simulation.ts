@@ -69,7 +69,7 @@ export function printResult({ action, severity, onError }: Simulation, result: S
 
 type Past = NonNullable<SimulationResult['past']>
 
-/** What the answer rests on. */
+/** Prints the data on which the answer is based. */
 function printPast({ unknown, tools, labelledTools, unlabelled }: Past): void {
   if (unknown > 0) {
     printLine(`${counted(unknown, 'call')} unknown: what they depend on is masked, shortened or not recorded.`)
@@ -102,7 +102,7 @@ const STATES = [
   ['neverRan', 'never ran'],
 ] as const
 
-/** Nothing if all of them ran. */
+/** Prints what became of the calls; nothing if all of them ran. */
 function printStates({ states }: SimulationResult): void {
   if (states === undefined || STATES.every(([state]) => state === 'ran' || states[state].calls === 0)) return
   printLine()

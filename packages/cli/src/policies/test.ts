@@ -124,7 +124,7 @@ function readExamples(file: string, text: string, known: ReadonlySet<string>): E
   })
 }
 
-/** What the run did and read before: what the user said, or a call that returned or failed. */
+/** Whether a value is an earlier step of the run: the user's words, or a call that returned or failed. */
 function isStep(step: unknown): step is Json {
   if (!isObject(step)) return false
   if ('said' in step) return Object.keys(step).length === 1

@@ -198,14 +198,14 @@ async function runExperiment(command: string[], options: RunOptions): Promise<vo
   }
 }
 
-/** The same for the same settings, so that the same command goes on. */
+/** The same settings give the same name, so that the same command continues. */
 function nameOf(settings: ExperimentSettings): string {
   const [prompt] = settings.prompts
   const digest = createHash('sha256').update(JSON.stringify(settings)).digest('hex').slice(0, 8)
   return `${prompt ? `${prompt.name.replace(/[^\w.-]+/g, '-').slice(0, 40)}-${prompt.version}-` : ''}${digest}`
 }
 
-/** At once, before anything is spent. */
+/** Printed at once, before anything is spent. */
 function tellBeginning({ chosen, leftOut, hasMore, settings }: Experiment, folder: ExperimentFolder): void {
   const done = folder.results.size
   const lines = [

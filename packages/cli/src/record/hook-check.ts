@@ -22,7 +22,7 @@ type Place = (typeof PLACES)[number]
 /** Longer only if a person must approve even this tool. */
 const TRY_MS = 20_000
 
-/** What can still switch the hooks of a place off. */
+/** Settings that can still disable the hooks of a place. */
 const STILL: Record<AgentName, Partial<Record<Place, string>>> = {
   'claude-code': {
     managed: 'A flag of the command line (--bare) still switches them off.',
@@ -192,5 +192,5 @@ async function listHooks() {
   return null
 }
 
-/** What the installed hooks run. They start without the rest of the command: see bin/tacho. */
+/** The program that installed hooks run. They start without the rest of the command: see bin/tacho. */
 export const PROGRAM = path.join(ROOT, 'packages/cli/bin/tacho')

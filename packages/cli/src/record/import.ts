@@ -116,7 +116,7 @@ async function run(file: string, report: ImportReport, target: Target | null, op
     }
     if (options.format === 'openai') await importLines(source.stream, report, parsedImport)
     else {
-      // Its protobuf reader is loaded only here.
+      // The protobuf reader is loaded only here.
       const { importSpans } = await import('./transcript/import-spans.ts')
       await importSpans(source.stream, options.format, report, parsedImport)
     }

@@ -115,7 +115,7 @@ export async function newestOccurrence(
   return { issueId, runId }
 }
 
-/** So the issue knows its test. */
+/** Reports the test to the issue. */
 export async function noteTape(
   { client, environmentId }: RunSource,
   { issueId, runId, checksum }: { issueId: string; runId: string; checksum: string },

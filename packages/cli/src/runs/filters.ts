@@ -10,7 +10,7 @@ export interface RunFilterOptions extends EnvironmentOptions, ZoneOptions {
   agent?: string
 }
 
-/** In this order in the help, before the others. */
+/** Filters that the help lists first, in this order. */
 const FIRST: readonly RunFilterName[] = [
   'q',
   'agent',
@@ -40,7 +40,7 @@ export function runQuery(options: RunFilterOptions, now: number): Omit<RunFilter
   return query
 }
 
-/** As people say it. */
+/** Other words that people use. */
 const OTHER_WORDS = new Map([
   ['since', 'from'],
   ['until', 'to'],

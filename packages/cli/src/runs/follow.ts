@@ -103,7 +103,7 @@ async function newRuns(
   return fresh.sort((one, other) => Date.parse(one.receivedAt) - Date.parse(other.receivedAt))
 }
 
-/** Retries while the server does not answer; says so once. */
+/** Retries while the server does not answer; prints this once. */
 async function persistently<Value>(call: () => Promise<Value>): Promise<Value> {
   for (let attempt = 0; ; attempt++) {
     try {

@@ -1,4 +1,4 @@
-/** `tacho runs gaps`: which clients or agents lose events, how many and why. */
+/** `tacho runs gaps`: clients or agents that lose events, with numbers and reasons. */
 import { eachItem, taken } from '@tacho/client/items.ts'
 import { whyMissing } from '@tacho/contract/record/completeness-text.ts'
 import { number } from '@tacho/contract/engine/format.ts'

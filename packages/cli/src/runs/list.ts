@@ -120,7 +120,7 @@ function notesOf({ pinnedAt, completeness: { state, recorded, arrived } }: Opera
   return pinnedAt === null ? missing : ['(pinned)', ...missing]
 }
 
-/** One run on one line. */
+/** A run on one line. */
 export function runLine(run: OperatorRun): string {
   const status = shownStatus(run, Date.now())
   const time = spokenTime(run.startedAt)

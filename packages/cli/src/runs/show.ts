@@ -220,7 +220,7 @@ async function* withTexts(
   yield* await Promise.all(waiting.map(read))
 }
 
-/** What the events of a run report about its end. */
+/** Facts about a run's end from its events. */
 interface RunEnd {
   told: Failure | null
   lost: ReadonlyMap<string, string>
@@ -297,7 +297,7 @@ async function printStack(client: OperatorClient, place: RunPlace, run: Operator
   for (const line of stack.split(/\r?\n/)) printLine(printable(line))
 }
 
-/** The failure as its event has it, with causes and stack. */
+/** The failure of an event, with causes and stack. */
 async function toldFailure(client: OperatorClient, place: RunPlace, { failure }: OperatorRun): Promise<Failure | null> {
   if (failure === null) return null
   const params = { ...place, eventId: failure.eventId }

@@ -1,4 +1,4 @@
-/** One step of a run on one line: its words or its call, its duration and its cost. Pure, except for colours. */
+/** A step of a run on one line: its words or its call, its duration and its cost. Pure, except for colours. */
 import { askedCalls, callOutcome, reasonText, unusualEnd } from '@tacho/contract/runs/call-life.ts'
 import type { EventRow } from '@tacho/contract/record/event.ts'
 import { causeLines, failureLine, failureOf, whyCancelled, type Failure } from '@tacho/contract/issues/failure.ts'
@@ -18,7 +18,7 @@ import { cutEnd, pad, widthOf } from '../engine/text-width.ts'
 import { type Look, toned, type Tone } from '../engine/display.ts'
 import { printable } from '@tacho/contract/engine/shown-text.ts'
 
-/** What is shown of a run besides the step. */
+/** Facts about the run that the lines of its steps need. */
 export interface Timeline {
   /** Start of the run in milliseconds. */
   startedAt: number

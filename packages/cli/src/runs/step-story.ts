@@ -1,4 +1,7 @@
-/** What a step of a coding agent says below its line: texts, the output of a command, an edit as a difference. Pure, except for colours. */
+/**
+ * Details below the line of a coding agent's step: texts, the output of a command, an edit as a difference. Pure, except for
+ * colours.
+ */
 import { isFailedCall } from '@tacho/contract/runs/call-life.ts'
 import { contentText, isObject, textAt, type Json } from '@tacho/contract/record/payload-reader.ts'
 import { toldCall, type DiffLine } from '@tacho/contract/runs/call-text.ts'

@@ -10,7 +10,7 @@ export interface UsageSum {
   completionTokens: number
   totalTokens: number
   cost: number
-  /** What the calls without a cost probably cost; null: no estimate. */
+  /** Estimated cost of the calls without a recorded cost; null: no estimate. */
   estimatedCost: number | null
   unpricedCalls: number
 }
@@ -68,7 +68,7 @@ export const USAGE_COLUMNS: readonly Column[] = [
   { title: '', as: 'whole', isOptional: true },
 ]
 
-/** One row each, with its bar. */
+/** Rows of sums, each with its bar. */
 export function usageRows(sums: readonly UsageSum[]): string[][] {
   const dayBars = barsOf(sums)
   return sums.map((sum, at) => [...usageCells(sum), dayBars[at] ?? ''])

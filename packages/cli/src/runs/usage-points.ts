@@ -28,9 +28,9 @@ export interface PointSum extends UsageSum {
   /** Null values: no call recorded a latency, or the point sums several agents. */
   llmLatency: Latency
   toolLatency: Latency
-  /** Only by tool. */
+  /** Set only by tool. */
   calls: UsagePoint['calls']
-  /** Only by agent. */
+  /** Set only by agent. */
   waiting: UsagePoint['waiting']
 }
 
@@ -42,7 +42,7 @@ export const isOfRuns = (by: PointKey): by is 'session' | 'user' | 'tag' | 'meta
 const isStep = (by: PointKey): by is 'month' | 'day' => by === 'month' || by === 'day'
 const DATE_CHARS = { day: 10, month: 7 }
 
-/** What to ask for, for each of these. */
+/** Query for a breakdown. */
 export function pointQuery(by: PointKey) {
   if (isStep(by)) return { by: 'agent', step: by } as const
   if (isOfRuns(by)) return { by, step: 'window', sort: 'cost' } as const

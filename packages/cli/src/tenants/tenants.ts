@@ -115,7 +115,7 @@ export async function findPlace(
   )
 }
 
-/** Those that `given` can mean. */
+/** Places that `given` can mean. */
 async function allPlaces(
   client: OperatorClient,
   workspaceName: string | undefined,

@@ -52,7 +52,7 @@ function script(shell: string): void {
   printLine(SCRIPTS.get(shell))
 }
 
-/** What the last word can become: a command, a flag, or a value of the flag before it. */
+/** Completions of the last word: a command, a flag, or a value of the flag before it. */
 function completions(program: Command, words: readonly string[]): string[] {
   const typed = words.at(-1) ?? ''
   const before = words.slice(0, -1)

@@ -31,7 +31,7 @@ function toOption(flag: string, { help, byDefault }: SettingText): Option {
 
 type Flags = Readonly<Record<string, string | undefined>>
 
-/** Someone who looks at a terminal sees warnings only, unless they ask for more. */
+/** Default log level: on a terminal only warnings, unless the user asks for more. */
 export function firstLogLevel(isTerminal: boolean, variables: NodeJS.ProcessEnv): string | undefined {
   return isTerminal && variables['TACHO_LOG_LEVEL'] === undefined ? 'warn' : undefined
 }

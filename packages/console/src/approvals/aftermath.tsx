@@ -15,7 +15,7 @@ const OUTCOMES: Record<JudgedCall['outcome'], string> = {
 }
 const FINE: ReadonlySet<CallVerdict> = new Set(['as_approved'])
 
-/** What happened after the decision, as sentences. */
+/** The events after the decision, as sentences. */
 export function Aftermath({ environmentId, approval }: { environmentId: string; approval: OperatorApproval }) {
   const { data, error } = useAftermath(environmentId, approval.id, true)
   return (

@@ -1,4 +1,4 @@
-/** One line below the decision: what else is allowed with an approval. Nothing, unless a person chooses it. */
+/** The line below a decision that offers a grant for later calls. Nothing is allowed unless a person chooses it. */
 import type { NewGrant } from '@tacho/contract/approvals/grant.ts'
 import type { ApprovalDetail } from '@tacho/contract/approvals/operator-approval.ts'
 import type { GrantScope } from '@tacho/contract/engine/words.ts'
@@ -7,7 +7,7 @@ import { parseRecorded } from '@tacho/contract/record/json-text.ts'
 import { callOf } from '../policies/draft.ts'
 import { Choice } from '../web/ui/filters.tsx'
 
-/** What a person chooses; null: only this call. */
+/** The grant that a person chooses; null: only this call. */
 export type Also = { scope: GrantScope; condition: string; minutes: number; uses: number } | null
 
 const NAMES: Record<GrantScope, string> = {

@@ -24,7 +24,7 @@ import { approvalQuery } from './queries.ts'
 
 const route = getRouteApi('/w/$workspace/$environment/approvals/$approvalId')
 
-/** One request, with everything a person needs to decide it. */
+/** A request, with everything that a person needs to decide it. */
 export function ApprovalPane() {
   const { approvalId } = route.useParams()
   const { place } = route.useRouteContext()
@@ -120,7 +120,7 @@ function Heading({ approval }: { approval: ApprovalDetail }) {
   )
 }
 
-/** Who asked and when, and how it was decided. */
+/** Requester and time of the request, and its decision. */
 function Asked({ approval }: { approval: ApprovalDetail }) {
   const params = route.useParams()
   return (

@@ -1,4 +1,4 @@
-/** What every list shows of a request: its status, who asked, and the input in short. */
+/** The summary of a request in every list: its status, who asked, and the input in short. */
 import type { ApprovalStatus } from '@tacho/contract/approvals/approval.ts'
 import type { OperatorApproval, ApprovalCard } from '@tacho/contract/approvals/operator-approval.ts'
 import { saysInput } from '@tacho/contract/approvals/sentence-text.ts'
@@ -39,7 +39,7 @@ export function Sentence({
     )
   }
   return sentence.map(({ kind, text }, at) => (
-    // Only its place identifies a part.
+    // The index is the key: parts have no other identity.
     <bdi key={at} className={kind === 'amount' ? 'tabular font-bold' : ''}>
       <ShownText text={text} />
     </bdi>

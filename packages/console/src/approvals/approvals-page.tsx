@@ -200,7 +200,7 @@ export function ApprovalsPage() {
   )
 }
 
-/** On a phone, back to the list. */
+/** Link back to the list on a phone. */
 export function BackToList() {
   const params = route.useParams()
   const search = route.useSearch()

@@ -1,4 +1,4 @@
-/** What the user wrote before a call, and each value of its input with where it comes from. */
+/** The user's words before a call, and the source of each value of its input. */
 import { noOriginText, originText } from '@tacho/contract/approvals/sentence-text.ts'
 import type { CallGrounds, InputField, UserText } from '@tacho/contract/approvals/call-sentence.ts'
 import type { StateName } from '../web/text/states.ts'

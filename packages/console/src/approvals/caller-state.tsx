@@ -10,7 +10,7 @@ const route = getRouteApi('/w/$workspace/$environment')
 export const needsPerson = ({ waiting: { state } }: Pick<ApprovalCard, 'waiting'>): boolean =>
   state === 'waiting' || state === 'unknown'
 
-/** In a list, one line each. */
+/** Lines for a list. */
 export function WaitingLines({ of }: { of: Pick<ApprovalCard, 'waiting' | 'ranBefore'> }) {
   const now = useNow()
   const text = waitingText(of.waiting, now)
@@ -22,7 +22,7 @@ export function WaitingLines({ of }: { of: Pick<ApprovalCard, 'waiting' | 'ranBe
   )
 }
 
-/** On the page of a request. */
+/** Notes for the page of a request. */
 export function WaitingNotes({ of }: { of: Pick<ApprovalCard, 'waiting' | 'ranBefore' | 'status'> }) {
   const params = route.useParams()
   const now = useNow()

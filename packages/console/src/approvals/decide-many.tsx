@@ -25,7 +25,7 @@ interface Props {
   onDecided: () => void
 }
 
-/** For more requests, only the line of the list is shown. */
+/** Beyond this many requests, only the line of the list is shown. */
 const INPUTS_READ = 50
 
 /** Shows what will be decided, who asks, and in what the requests differ; then what the server made of each. */
@@ -118,7 +118,9 @@ export function DecideMany({ environmentId, approvals, onClose, onDecided }: Pro
   )
 }
 
-/** For requests beyond those that are read whole, the decision says that no input was shown. */
+/**
+ * Input events that the decision reports as seen. Without the detail of a request, it reports only that no input was recorded.
+ */
 function seenOf({ id, inputCheck }: ApprovalCard, detail: ApprovalDetail | undefined) {
   if (detail) return [{ id, eventId: detail.inputPreview?.eventId ?? null }]
   return inputCheck?.reason === 'not_recorded' ? [{ id, eventId: null }] : []
@@ -145,7 +147,7 @@ function Tool({ environmentId, toolName, items, isDecided }: ToolProps) {
   const { same, own } = differencesOf(
     items.map((_, at) => {
       const shown = details[at]?.data?.inputPreview
-      // If another input would run, it counts as different, whatever is shown.
+      // If another input would run, it counts as different, whatever the list shows.
       return shown && shown.check.result !== 'does_not_match' ? shown.json : null
     }),
   )
@@ -243,7 +245,7 @@ function Row({ approval, own, isDecided }: RowProps) {
   )
 }
 
-/** What became of the decision on one of them. */
+/** Result of the decision on one of the requests. */
 function Outcome({ approvalId }: { approvalId: string }) {
   const sent = useDecision(approvalId)
   if (sent === null) return null

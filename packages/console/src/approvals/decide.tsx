@@ -82,7 +82,7 @@ interface EndedProps {
   onDone: () => void
 }
 
-/** Another person decided first, or the time ran out, while this person read or wrote. */
+/** Shown if another person decided first, or the time ran out, while this person read or wrote. */
 function EndedMeanwhile({ text, reason, onDone }: EndedProps) {
   const note = useRef<HTMLDivElement>(null)
   // The form went away with the focus in it.
@@ -151,7 +151,7 @@ interface FormProps {
   onReason: (text: string) => void
   deciders: ApprovalDetail['deciders']
   me: string | undefined
-  /** They approved it, and another person must approve it too. */
+  /** This person approved, and another person must approve too. */
   isFirst: boolean
   /** The input that is shown is not the one that would run. */
   mismatch: boolean
@@ -251,7 +251,7 @@ function DecisionForm({
 /** False for the second click of a double click: it would confirm a warning before it is read, or decide the next request. */
 const isFirstClick = ({ detail }: MouseEvent): boolean => detail < 2
 
-/** What it approves: not what is shown, if that does not match what would run. */
+/** Label of the button: only “Approve” if the input shown does not match the input that would run. */
 function buttonText(
   { sentence, inputCheck, approvers, firstApproval }: ApprovalDetail,
   also: Also,

@@ -29,7 +29,7 @@ export interface SentDecision {
   decision: Decision
   reason: string | null
   phase: 'sending' | 'not_sent' | 'unknown' | 'said'
-  /** The request was read after the answer was lost: it may say more than that by now. */
+  /** The request was read after the answer was lost: it may be in a later state by now. */
   wasLost: boolean
   verdict: Verdict | null
   /** A refusal for another reason than the state of the request. */
@@ -87,7 +87,7 @@ export async function decideApproval(
   } catch (error) {
     await afterFailure(cache, place, [approvalId], body, error)
   }
-  // Also after a refusal: another person may have decided first.
+  // Also renew after a refusal: another person may have decided first.
   await renewed(cache, place)
 }
 
@@ -222,7 +222,7 @@ export function verdictOn(approval: Decided, wanted: Decision, me: Me): Verdict 
   return not(endingOf(approval, me))
 }
 
-/** Who ended a request that no longer waits, and when. */
+/** Describes who ended a request, and when. */
 export function endingOf({ status, decidedBy, decidedAt }: Decided, me: Me): string {
   const at = decidedAt === null ? '' : ` at ${exact(Date.parse(decidedAt))}`
   if (status === 'EXPIRED') return `The request expired${at}.`

@@ -94,7 +94,7 @@ export function HindsightList({ list, search, current }: ListProps) {
   )
 }
 
-/** Those with the chosen outcome. */
+/** Items with the chosen outcome. */
 export const hindsightItems = ({ items }: Pick<List, 'items'>, { outcome }: ApprovalListAddress) =>
   outcome === undefined ? items : items.filter(({ hindsight }) => hindsight === outcome)
 

@@ -2,7 +2,7 @@
 import { isObject } from '@tacho/contract/record/payload-reader.ts'
 import { isRecordedNumber, parseRecorded } from '@tacho/contract/record/json-text.ts'
 
-/** What several inputs of one tool share, and in what they differ. Pure. */
+/** Finds the values that several inputs of a tool share, and those in which they differ. Pure. */
 
 /** A value of an input: its place, such as `customer.id`, and its JSON. */
 export interface InputPart {
@@ -12,7 +12,7 @@ export interface InputPart {
 
 interface Differences {
   same: InputPart[]
-  /** For each input, in the order given. Null: it is not recorded, or not as whole JSON. */
+  /** Own parts of each input, in the order given. Null: the input is not recorded, or not as complete JSON. */
   own: (InputPart[] | null)[]
 }
 
@@ -53,7 +53,7 @@ function collect(value: unknown, name: string, depth: number, parts: Map<string,
   } else for (const [key, member] of members) collect(member, name === '' ? key : `${name}.${key}`, depth + 1, parts)
 }
 
-/** Which value of an input an earlier result has too: the input probably depends on it. Pure. */
+/** Finds the values of an input that an earlier result contains: the input probably depends on it. Pure. */
 
 const TOKEN = /"(?<text>(?:[^"\\]|\\.)*)"(?<key>\s*:)?|(?<number>-?\d[\d.eE+-]*)/gsu
 /** Shorter ones are in results by chance. */

@@ -1,4 +1,4 @@
-/** What the run of a request did last. */
+/** The last steps of a request's run. */
 import type { EventRow } from '@tacho/contract/record/event.ts'
 import { isObject } from '@tacho/contract/record/payload-reader.ts'
 import { problemOf } from '@tacho/contract/runs/problem.ts'
@@ -18,10 +18,10 @@ import { Skeleton } from '../web/ui/states.tsx'
 const route = getRouteApi('/w/$workspace/$environment/approvals/$approvalId')
 const REFRESH_MS = 2_000
 const STEPS_SHOWN = 6
-/** For a larger payload, only the label is shown. */
+/** Only the label is shown for a larger payload. */
 const STEP_BYTES = 65_536
 
-/** What the run did last, in the order of time. */
+/** Reads the last steps of the run, in the order of time. */
 function useLastSteps(environmentId: string, runId: string) {
   const cache = useQueryClient()
   return useQuery({
@@ -86,5 +86,5 @@ export function LastSteps({ environmentId, runId }: { environmentId: string; run
   )
 }
 
-/** The server says that it does not exist; any other error leaves that open. */
+/** The server reports that it does not exist; any other error leaves that open. */
 const isUnknown = (error: unknown): boolean => refusalOf(error)?.status === 404

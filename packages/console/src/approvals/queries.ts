@@ -1,4 +1,4 @@
-/** What the pages of approvals read. Every key begins with the environment, so that one hint renews them all. */
+/** Queries of the approvals pages. Every key begins with the environment, so that one hint renews them all. */
 import { queryOptions, useQuery } from '@tanstack/react-query'
 import type { ApprovalStatus } from '@tacho/contract/approvals/approval.ts'
 import type { ApprovalCard } from '@tacho/contract/approvals/operator-approval.ts'
@@ -10,7 +10,7 @@ import { HINDSIGHTS, type Hindsight } from '@tacho/contract/engine/words.ts'
 import { LIMITS } from '@tacho/contract/engine/limits.ts'
 import { filterQuery, readFilters, readRange, textOf, timesOfRange, type Range } from '../web/address.ts'
 
-/** If the stream of hints is down. */
+/** Refetch interval if the stream of hints is down. */
 const FALLBACK_MS = 30_000
 const PENDING_SHOWN = 200
 const INPUT_MS = 3_000
@@ -112,7 +112,7 @@ export function useGrants(environmentId: string, { show }: ApprovalListAddress) 
   })
 }
 
-/** What the agent did after the decision. With `isFollowed`, reads again until the agent has recorded a call. */
+/** Reads the run's events after the decision. With `isFollowed`, reads again until the agent has recorded a call. */
 export function useAftermath(environmentId: string, approvalId: string, isFollowed = false) {
   return useQuery({
     queryKey: [...approvalsKey(environmentId), 'aftermath', approvalId],
@@ -147,7 +147,7 @@ export function useEarlier(
 export interface ApprovalListAddress extends Range, FilterAddress<typeof APPROVAL_FILTERS> {
   /** Waiting unless chosen. */
   show?: 'history' | 'hindsight' | 'standing'
-  /** In hindsight. */
+  /** Filter of the hindsight view. */
   outcome?: Hindsight
 }
 

@@ -157,7 +157,7 @@ function pause(ms: number, signal: AbortSignal): Promise<void> {
 
 const KEY = 'tacho.notify'
 
-/** What the call would do. It is in the script of every page, so it imports little. */
+/** The call's sentence as text. It is in the script of every page, so it imports little. */
 const textOf = ({ sentence }: ApprovalCard): string => sentence.map(({ text }) => text).join('')
 
 function mayNotify(): boolean {
@@ -177,7 +177,7 @@ function useNotifying(): [Notifying, () => Promise<void>] {
 }
 
 function read(): Notifying {
-  // Only a page with https, or of this machine, may notify.
+  // Notifications work only over https, or on this machine.
   if (!('Notification' in window) || !window.isSecureContext) return 'unsupported'
   if (Notification.permission === 'denied') return 'denied'
   return mayNotify() ? 'on' : 'off'

@@ -1,4 +1,4 @@
-/** What an environment stores, finds, exports and erases. */
+/** The page for storage, search, export and erasure of an environment's data. */
 import { useQuery } from '@tanstack/react-query'
 import { getRouteApi, useLocation, useNavigate } from '@tanstack/react-router'
 import { useState } from 'react'
@@ -158,7 +158,7 @@ const columns = (open: (erasureId: string) => void): Column<Erasure>[] => [
     head: 'State',
     cell: ({ status, runs, events }) =>
       status === 'DONE' && runs === 0 && events === 0 ? (
-        // Not green: a wrong id or path of the field finds nothing, and the data are still there.
+        // Not green: with a wrong id or field path, the search finds nothing, and the data still exist.
         <State is="WARN" note="No run has this id, or has it in this field: check both, and search for the id">
           No run found
         </State>

@@ -172,7 +172,7 @@ export const KIND_WORDS: Record<ErasureKind, string> = {
   user: 'User',
 }
 
-/** What goes, after “This erases”. */
+/** Descriptions of the erased data, after “This erases”. */
 const KIND_NOTES: Record<ErasureKind, string> = {
   run: 'this run',
   session: 'every run of this session',

@@ -4,7 +4,7 @@ import { MenuLink, Popover } from '../web/ui/overlay.tsx'
 
 interface Props {
   environmentId: string
-  /** Which runs; empty: all of them. */
+  /** Filter of the exported runs; empty: all runs. */
   filter: RunFilter
   className?: string
 }

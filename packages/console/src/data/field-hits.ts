@@ -8,7 +8,7 @@ import type { QueryClient } from '@tanstack/react-query'
 
 const DEEPEST = 8
 const PATHS = 6
-/** While somebody types, only the last id is looked for. */
+/** While a person types, search only for the last id. */
 const TYPING_MS = 300
 
 export interface FieldHits {

@@ -1,4 +1,4 @@
-/** What the settings of an environment's data read. */
+/** Queries of an environment's data settings. */
 import type { ErasureSubject } from '@tacho/contract/data/erasure.ts'
 import type { RetentionSettings } from '@tacho/contract/data/retention.ts'
 import { queryOptions } from '@tanstack/react-query'
@@ -17,7 +17,7 @@ export const retentionQuery = (environmentId: string) =>
       data && data.source !== 'none' && (data.progress?.passEndedAt ?? null) === null ? FOLLOW_MS : PASS_MS,
   })
 
-/** What these settings would remove now; null if they keep everything. */
+/** The data that these settings would remove now; null if they keep everything. */
 export const retentionPreviewQuery = (environmentId: string, settings: RetentionSettings) =>
   queryOptions({
     queryKey: ['retention preview', environmentId, settings],

@@ -1,4 +1,4 @@
-/** All that the receipt of an erasure says. It never names what was erased. */
+/** The receipt of an erasure. It never names the erased data. */
 import { useQuery } from '@tanstack/react-query'
 import type { ReactNode } from 'react'
 import { api } from '../web/api.ts'

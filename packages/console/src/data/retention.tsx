@@ -265,7 +265,7 @@ function Rows({
   )
 }
 
-/** What retention keeps for a number of days. */
+/** Kinds of data that retention keeps for a number of days. */
 const KEPT = [
   ['runDays', 'Runs', 'after their last event'],
   ['payloadDays', 'Payloads', 'the timeline stays'],

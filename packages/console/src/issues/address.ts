@@ -1,4 +1,4 @@
-/** What the addresses of the list of issues and of an issue hold. */
+/** Search parameters of the issues list and of an issue's page. */
 import { ISSUE_FILTERS } from '@tacho/contract/issues/issue-filters.ts'
 import type { FilterAddress } from '@tacho/contract/web/filter.ts'
 import { readFilters, readRange, type Range, textOf } from '../web/address.ts'

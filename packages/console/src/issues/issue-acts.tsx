@@ -13,9 +13,9 @@ interface Props {
   /** Issues that look alike, which a person asked to merge. */
   alike?: readonly Target[] | null
   onAlikeClose?: () => void
-  /** Before an act. */
+  /** Called before an act. */
   onAct?: (changed: readonly Target[]) => void
-  /** After an act. */
+  /** Called after an act. */
   onDone?: (act: Act) => unknown
   /** More acts; anything that is not an act comes first. */
   children?: ReactNode

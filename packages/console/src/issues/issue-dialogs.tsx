@@ -22,7 +22,7 @@ interface DialogProps<Answer> {
   onClose: () => void
 }
 
-/** Does it and closes. */
+/** Runs the act and closes the dialog. */
 function useAct<Answer>({ act, onClose }: DialogProps<Answer>) {
   return useMutation({ mutationFn: act, onSuccess: onClose })
 }

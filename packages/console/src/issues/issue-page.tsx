@@ -189,7 +189,7 @@ function usersText({ affectedUsers, affectedRuns }: Issue): string {
 
 const ROW = 'relative flex h-8 items-center gap-3 border-b border-line text-sm last:border-0 hover:bg-hover'
 
-/** Where the issue was detected. */
+/** Agents and runs in which the issue was detected. */
 function Affected({ environmentId, issueId }: { environmentId: string; issueId: string }) {
   const params = route.useParams()
   const agents = useAffectedAgents(environmentId, issueId)

@@ -98,7 +98,7 @@ export function IssuesPage() {
       ...(chosenIds.size > 0 && { Escape: () => setChosenIds(NONE) }),
     },
   })
-  // Also after the row that the keys had reached is resolved: the next one is in its place.
+  // Keep the selection by keys also after the selected row is resolved: the next row takes its place.
   if (current && !isByKeys) setByKeys(true)
   const chosen = items.filter(({ id }) => chosenIds.has(id))
   useKeys(mayAct && current ? { x: { name: 'Choose this issue', act: () => toggle(current.id) } } : {})
@@ -223,7 +223,7 @@ export function IssuesPage() {
 
 interface TitleProps {
   issue: ListedIssue
-  /** Of agents, by their ids. */
+  /** Names of agents, by their ids. */
   names: ReadonlyMap<string, string>
   children: ReactNode
 }

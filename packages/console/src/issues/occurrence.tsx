@@ -23,7 +23,7 @@ const route = getRouteApi('/w/$workspace/$environment/issues/$issueId')
 /** Further back, the list and its filters help more than one step at a time. */
 const READ_AT_MOST = 500
 
-/** One occurrence as a whole, the newest unless another is chosen: what failed, on which input, after which steps. */
+/** A complete occurrence, the newest unless another is chosen: the failure, its input, and the steps before it. */
 export function Occurrence({ environmentId, issue }: { environmentId: string; issue: Issue }) {
   const list = useOccurrences(environmentId, issue.id)
   const { occurrence: chosen } = route.useSearch()
@@ -121,7 +121,7 @@ function Told({ environmentId, record }: { environmentId: string; record: IssueR
   )
 }
 
-/** When, and in which run of which agent. */
+/** Time, run and agent of the occurrence. */
 function Where({ environmentId, record }: { environmentId: string; record: IssueRecord }) {
   const params = route.useParams()
   const { runId, eventId, internalRunId, internalEventId } = record

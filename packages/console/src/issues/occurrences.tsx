@@ -109,7 +109,7 @@ function Occurrence({ environmentId, record, agentName }: OccurrenceProps) {
   )
 }
 
-/** What the client sent with a record, or what the service noted. */
+/** Data that the client sent with a record, or that the service noted. */
 export function Reported({ environmentId, recordId }: { environmentId: string; recordId: string }) {
   const params = route.useParams()
   const { data, error } = useQuery(recordQuery(environmentId, recordId))

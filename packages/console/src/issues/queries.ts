@@ -1,4 +1,4 @@
-/** What the pages of issues read. */
+/** Queries of the issues pages. */
 import type { IssueState, IssueSummary, ListedIssue } from '@tacho/contract/issues/issue.ts'
 import { LIMITS } from '@tacho/contract/engine/limits.ts'
 import { keepPreviousData, queryOptions, useQuery } from '@tanstack/react-query'

@@ -21,7 +21,7 @@ interface Props {
   last?: OperatorEvent
 }
 
-/** What the agent did before it failed. Each step opens where it is. */
+/** The agent's steps before the failure. Each opens in place. */
 export function StepsBefore({ environmentId, runId, last }: Props) {
   const params = route.useParams()
   const { data: steps, error } = useQuery(stepsBeforeQuery(environmentId, runId, last?.eventId))

@@ -56,7 +56,7 @@ function Spark({ counts, label, className = 'h-6 w-24' }: Props) {
   )
 }
 
-/** It was resolved, and came back. */
+/** Marks an issue that was resolved and came back. */
 export function RegressionChip({ issue: { regressions } }: { issue: Pick<IssueSummary, 'regressions'> }) {
   if (regressions === 0) return null
   return <State is="CAME_BACK">{stateWord('CAME_BACK') + (regressions > 1 ? ` ${regressions} times` : '')}</State>

@@ -1,4 +1,4 @@
-/** What people do with issues, and how to undo it: one at a time, because a merge changes what the next act finds. */
+/** Acts on issues, and their undo: one at a time, because a merge changes what the next act finds. */
 import { skipToken, useMutation, useQuery, useQueryClient } from '@tanstack/react-query'
 import { api } from '../web/api.ts'
 import { counted } from '../web/text/format.ts'
@@ -13,7 +13,7 @@ export type Act =
 type Undo = () => Promise<unknown>
 
 interface Done {
-  /** Such as `Resolved 3 issues`. */
+  /** Summary of the act, such as `Resolved 3 issues`. */
   text: string
   undo: readonly Undo[]
 }
@@ -43,7 +43,7 @@ export function useTriage(environmentId: string) {
       try {
         for (; steps[0]; steps.shift()) await steps[0]()
       } finally {
-        // What could not be undone can be tried again.
+        // Steps that could not be undone can be tried again.
         if (done && steps.length > 0) note({ ...done, undo: steps })
       }
     },

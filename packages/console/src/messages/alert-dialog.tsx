@@ -26,7 +26,7 @@ const PERIODS = [
 
 interface Props {
   environmentId: string
-  /** Null: a new one. */
+  /** Null: a new alert. */
   alert: Alert | null
   onClose: () => void
 }

@@ -74,7 +74,7 @@ export const KINDS: Record<AlertKind, KindLook> = {
   },
 }
 
-/** With fewer ended runs, they measure nothing. */
+/** Whether the alert needs a minimum of ended runs: with fewer, it measures nothing. */
 export const hasLeastRuns = (kind: AlertKind): boolean => canCompare(kind) || kind === 'share_failures'
 
 export const canCompare = (kind: AlertKind): boolean => kind === 'error_rate' || kind === 'cost'
@@ -83,7 +83,7 @@ export const canCompare = (kind: AlertKind): boolean => kind === 'error_rate' ||
 const formatOf = ({ kind, against }: Pick<Alert, 'kind' | 'against'>): KindLook['format'] =>
   against === null ? KINDS[kind].format : (value) => `${number(Math.round(value))} %`
 
-/** When it fires, after “Fires if” or “Tells of”. */
+/** Condition of the alert, after “Fires if” or “Tells of”. */
 export function ruleText(alert: Alert): string {
   const base = ruleBase(alert)
   return alert.leastRuns > 1 ? `${base}, of at least ${number(alert.leastRuns)} ended runs` : base
@@ -125,6 +125,6 @@ export const unpricedNote = ({ unpricedCalls }: Alert): string | undefined =>
 
 export const shareOf = ({ value, threshold }: Alert): number => (threshold === 0 ? 0 : (100 * (value ?? 0)) / threshold)
 
-/** What needs attention now: firing alerts, and budgets that are nearly used or over. */
+/** Whether an alert needs attention now: it is firing, or its budget is nearly used or exceeded. */
 export const isUrgent = (alert: Alert): boolean =>
   alert.kind === 'budget' ? shareOf(alert) >= 80 : alert.status === 'FIRING'

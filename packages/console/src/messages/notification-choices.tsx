@@ -1,4 +1,4 @@
-/** Which notifications a person gets in their browsers, and their quiet hours. */
+/** Settings for a person's browser notifications and quiet hours. */
 import { useMutation, useQueries, useQuery, queryOptions } from '@tanstack/react-query'
 import { getRouteApi } from '@tanstack/react-router'
 import { useState } from 'react'
@@ -195,7 +195,7 @@ function QuietHoursDialog({ hours, onClose }: { hours: QuietHours | null; onClos
   )
 }
 
-/** As a time input writes it. */
+/** A time as a time input formats it. */
 const timeOf = (minute: number): string =>
   `${String(Math.floor(minute / MINUTES)).padStart(2, '0')}:${String(minute % MINUTES).padStart(2, '0')}`
 

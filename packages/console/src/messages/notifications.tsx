@@ -1,4 +1,4 @@
-/** Which notifications a person gets in their browsers, and the quiet hours. */
+/** Settings for a person's browser notifications and quiet hours. */
 import type { NotificationSettings, NotifiedBrowser } from '@tacho/contract/messages/notification.ts'
 import { useMutation, useQuery } from '@tanstack/react-query'
 import { getRouteApi } from '@tanstack/react-router'

@@ -60,7 +60,7 @@ function bodyOf(subscription: PushSubscription): NewNotifiedBrowser {
   return { endpoint: endpoint ?? '', keys: { p256dh: keys?.['p256dh'] ?? '', auth: keys?.['auth'] ?? '' } }
 }
 
-/** Not every browser takes the key as text. */
+/** Decodes the key: not every browser accepts it as text. */
 function bytesOf(base64url: string): Uint8Array<ArrayBuffer> {
   const text = atob(base64url.replaceAll('-', '+').replaceAll('_', '/'))
   return Uint8Array.from(text, (letter) => letter.charCodeAt(0))

@@ -1,6 +1,6 @@
 /**
- * Where a person links the Slack user who pressed a button to their account. The code follows the #, which browsers never send
- * to a server, and opening the page changes nothing.
+ * The page on which a person links the Slack user who pressed a button to their account. The code follows the #, which browsers
+ * never send to a server, and opening the page changes nothing.
  */
 import { useMutation, useQuery } from '@tanstack/react-query'
 import { getRouteApi, Link, useRouter } from '@tanstack/react-router'

@@ -36,7 +36,7 @@ interface Props {
   environmentId: string
   /** The webhook to change; its format and secret stay. Without it, a new one is made. */
   webhook?: Webhook
-  /** Those that a new one begins with; absent: all. */
+  /** Events that a new webhook begins with; absent: all. */
   events?: readonly WebhookEvent[]
   onDone: (created: CreatedWebhook | null) => void
   onClose: () => void

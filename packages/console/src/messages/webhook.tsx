@@ -1,4 +1,4 @@
-/** What the list of webhooks, the page of one and their dialogs share. */
+/** Parts that the list of webhooks, the page of a webhook and their dialogs share. */
 import { allItems } from '@tacho/client/items.ts'
 import type { AlertKind } from '@tacho/contract/messages/alert.ts'
 import type { Webhook, WebhookEvent } from '@tacho/contract/messages/webhook.ts'
@@ -27,14 +27,16 @@ const EVENT_NOTES: Record<WebhookEvent, string> = {
   'run.incomplete': 'events of a run are missing',
 }
 
-/** What alerts and budgets send. */
+/** Events of alerts and budgets. */
 export const ALERT_EVENTS = ['alert.firing', 'alert.resolved', 'budget.reached'] as const satisfies WebhookEvent[]
 
-/** What an alert of this kind sends. */
+/** Events that an alert of this kind sends. */
 export const eventsOf = (kind: AlertKind): readonly WebhookEvent[] =>
   kind === 'budget' ? ['budget.reached'] : ['alert.firing', 'alert.resolved']
 
-/** Its receiver checks the signature of messages. Chats, PagerDuty and mail have no place for a secret. */
+/**
+ * Whether the webhook has a secret with which its receiver checks signatures. Chats, PagerDuty and mail have no place for one.
+ */
 export const hasSecret = ({ format }: Pick<Webhook, 'format'>): boolean => format === 'standard'
 
 /** The events with their notes, for a list of checks. */

@@ -1,4 +1,4 @@
-/** What the addresses of the settings hold. */
+/** Search parameters of the settings pages. */
 import { AUDIT_FILTERS } from '@tacho/contract/people/audit-filters.ts'
 import type { FilterAddress } from '@tacho/contract/web/filter.ts'
 import type { DeliveryStatus } from '@tacho/contract/messages/webhook.ts'

@@ -31,7 +31,7 @@ export function SignInPage() {
   async function proceed(): Promise<void> {
     // Never show what another person has read here.
     cache.clear()
-    // Only an address within the console: `back` could lead elsewhere.
+    // Accept only an address within the console: `back` could lead elsewhere.
     await router.navigate({ href: back?.startsWith('/w/') ? back : '/', replace: true })
   }
 
@@ -112,7 +112,7 @@ function PasswordStep({
   const { busy, trouble, submit } = useAttempt(onResult)
   const provider = methods.data?.oidc ?? null
   const cache = useQueryClient()
-  // The person whose session has ended goes on as themselves.
+  // The person whose session has ended continues under the same account.
   const known = isBesidePage ? (cache.getQueryData(meQuery.queryKey)?.email ?? undefined) : undefined
 
   async function goToProvider(): Promise<void> {

@@ -1,4 +1,4 @@
-/** What the addresses of policies and prompts hold. */
+/** Search parameters of the pages of policies and prompts. */
 import { textOf } from '../web/address.ts'
 
 const PARTS = ['edit', 'versions', 'deployments'] as const
@@ -18,13 +18,13 @@ function readVersionedAddress(search: Record<string, unknown>): VersionedAddress
   const shownPart = PARTS.find((one) => one === show)
   return {
     ...(shownPart && shownPart !== 'edit' && { show: shownPart }),
-    // As numbers, which the address shows without quotes.
+    // As numbers, so that the address shows no quotes.
     ...(from !== undefined && VERSION.test(from) && { from: Number(from) }),
     ...(to !== undefined && VERSION.test(to) && { to: Number(to) }),
   }
 }
 
-/** What the address of a policy holds: also the simulation that is shown. */
+/** Search parameters of a policy's page, with the simulation that is shown. */
 interface PolicyAddress extends VersionedAddress {
   simulation?: string
 }
@@ -34,7 +34,7 @@ export const readPolicyAddress = (search: Record<string, unknown>): PolicyAddres
   ...textOf(search, ['simulation']),
 })
 
-/** What the address of a new policy holds: the step of a run that it is made from. */
+/** Search parameters of the page for a new policy: the step of a run from which it is made. */
 interface NewPolicyAddress {
   run?: string
   step?: string

@@ -1,4 +1,4 @@
-/** What may come next in a condition. Pure. */
+/** Completions for a place in a condition. Pure. */
 import {
   pickedCompletion,
   type Completion,
@@ -106,7 +106,7 @@ function complete(context: CompletionContext): CompletionResult | null {
   }
 }
 
-/** What agents recorded in the environment, for completion: names of tools, and the input of a tool's newest call. */
+/** Recorded names and inputs for completion: names of tools, and the input of a tool's newest call. */
 
 const DAYS = 30
 const TOOLS = 200

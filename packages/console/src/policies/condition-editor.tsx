@@ -36,7 +36,7 @@ export function ConditionEditor({ value, onChange, readOnly, recorded }: Props) 
   const host = useRef<HTMLDivElement>(null)
   const view = useRef<EditorView>(null)
   const changed = useRef(onChange)
-  /** What was typed and has not come back as `value`: typing can be faster than drawing. */
+  /** Typed texts that have not come back as `value`: typing can be faster than drawing. */
   const typed = useRef<string[]>([])
   useEffect(() => {
     changed.current = onChange

@@ -50,7 +50,7 @@ export function DraftFields({ environmentId, draft, onChange, readOnly }: Props)
             label="Severity"
             value={draft.severity}
             options={SEVERITIES.map((severity) => [severity, severityWord(severity)])}
-            // A critical policy allows standing approvals only if somebody chooses that.
+            // A critical policy allows standing approvals only if its author chooses that.
             onChange={(severity) =>
               set({ severity: severity as Draft['severity'], ...(severity === 'CRITICAL' && { grants: 'never' }) })
             }

@@ -1,4 +1,4 @@
-/** What a person writes before it is a version, also from a recorded call. */
+/** The draft of a policy version, also from a recorded call. */
 import type { PolicyVersion } from '@tacho/contract/policies/policy.ts'
 import { messageOf, purposeOf, withMessage } from '@tacho/policy/message.ts'
 import { isObject, textAt, type Json } from '@tacho/contract/record/payload-reader.ts'
@@ -69,7 +69,7 @@ export const isSame = (one: Draft, other: Draft): boolean =>
 export interface Call {
   /** Calls of the same tool. */
   condition: string
-  /** What can be added: a field of the input as it was in this call, or more. */
+  /** Conditions that can be added: a field of the input as it was in this call, or more fields. */
   fields: readonly string[]
 }
 

@@ -126,7 +126,7 @@ interface CallFieldsProps {
   onAdd: (field: string) => void
 }
 
-/** What narrows the condition to calls like the recorded one. */
+/** Buttons that narrow the condition to calls like the recorded one. */
 function CallFields({ fields, onAdd }: CallFieldsProps) {
   return (
     <div role="group" aria-label="From the call" className="mb-3 text-sm">

@@ -101,7 +101,7 @@ function NextStep({
 interface AnswersProps {
   environment: Place['environment']
   policyId: string
-  /** In force since then; null: it is not. */
+  /** Time since which it is in force; null: it is not. */
   since: string | null
 }
 

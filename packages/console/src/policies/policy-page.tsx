@@ -118,7 +118,7 @@ function Versions({ policy: { workspaceId, policyId, newest } }: { policy: Polic
   )
 }
 
-/** What the policy asked people lately, and how they decided. */
+/** Recent requests of the policy, and how people decided them. */
 function AskedLately({ environmentId, policyId }: { environmentId: string; policyId: string }) {
   const params = route.useParams()
   const { data } = useAskedBy(environmentId, policyId)

@@ -1,4 +1,4 @@
-/** What the pages of policies and prompts read. */
+/** Queries of the pages of policies and prompts. */
 import { queryOptions, useQuery } from '@tanstack/react-query'
 import type { Simulation } from '@tacho/contract/policies/simulation.ts'
 import { allItems } from '@tacho/client/items.ts'
@@ -61,7 +61,7 @@ export function useAskedBy(environmentId: string, policyId: string) {
   })
 }
 
-/** What it asked and blocked in the last 7 days, and how it was answered; `asked` null: nothing. */
+/** Requests and blocked calls of the policy in the last 7 days, with the decisions; `asked` null: none. */
 export function useAnswers(environmentId: string, policyId: string) {
   return useQuery({
     queryKey: ['approvals', environmentId, 'answers', policyId],

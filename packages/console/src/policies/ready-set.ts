@@ -15,7 +15,7 @@ export interface ReadyPolicy {
 
 export interface ReadySet {
   readonly name: string
-  /** What it is for. */
+  /** Purpose of the set. */
   readonly about: string
   readonly labels?: readonly ToolLabel[]
   readonly policies: Readonly<Record<string, ReadyPolicy>>

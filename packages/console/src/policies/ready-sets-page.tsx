@@ -103,7 +103,7 @@ interface PoliciesProps {
   canSimulate: boolean
 }
 
-/** What the set does, and what it would have done. */
+/** The policies of the set, and their simulated decisions. */
 function Policies({ set, environmentId, labels, canSimulate }: PoliciesProps) {
   const policies = Object.entries(set.policies)
   const [tried, setTried] = useState<{ labels: string; results: Record<string, Simulation> }>()
@@ -115,7 +115,7 @@ function Policies({ set, environmentId, labels, canSimulate }: PoliciesProps) {
     }
   }, [])
   const simulate = useMutation({
-    // One after the other: few may wait at once.
+    // Run simulations one after the other: the server queues only a few.
     mutationFn: async () => {
       let results: Record<string, Simulation> = {}
       setTried({ labels: JSON.stringify(labels), results })

@@ -17,7 +17,7 @@ import { eventQuery } from '../runs/queries.ts'
 import { ShownText } from '../web/text/shown-text.tsx'
 import { Time } from '../web/text/times.tsx'
 
-/** Its button, which the page of a new policy leads to. */
+/** Id of the simulate button, which the page of a new policy links to. */
 export const SIMULATE_ID = 'simulate'
 const DAYS = [1, 7, LIMITS.simulationDaysMax] as const
 
@@ -30,7 +30,7 @@ interface Props {
   onStart: (simulationId: string) => void
 }
 
-/** What the draft would have done with the recorded calls. */
+/** Simulates the draft on the recorded calls. */
 export function Simulate({ environment, draft, canSimulate, simulationId, onStart }: Props) {
   const [days, setDays] = useState<number>(7)
   const environmentId = environment.id
@@ -240,7 +240,7 @@ const STATE_WORDS: Record<CallState, string> = {
   neverRan: 'Never started by the agent',
 }
 
-/** What an answer about the past is based on. */
+/** The data on which an answer about the past is based. */
 function Past({ past: { unknown, tools, labelledTools, unlabelled } }: { past: NonNullable<Result['past']> }) {
   return (
     <p className="text-soft">

@@ -12,7 +12,7 @@ import { explain } from '../web/ui/states.tsx'
 const route = getRouteApi('/w/$workspace/$environment')
 const REFRESH_MS = 2_000
 
-/** From nothing to the first event on a timeline. */
+/** Guides a new user to the first event on a timeline. */
 export function GetStartedPage() {
   const params = route.useParams()
   const { place } = route.useRouteContext()
@@ -93,7 +93,7 @@ function Connections() {
   )
 }
 
-/** One line for a POSIX shell, which puts the time in. */
+/** The curl command on one line for a POSIX shell, which inserts the time. */
 function curlLine(key: string): string {
   const event = [
     `{"eventId":"hello-'$(date +%s)'","clientId":"curl","runId":"hello",`,

@@ -1,4 +1,4 @@
-/** What the addresses of the pages of runs hold: the list, a run, a comparison, the queue to judge, the search, usage. */
+/** Search parameters of the pages of runs: the list, a run, a comparison, the queue to judge, the search, usage. */
 import type { RunStatus } from '@tacho/contract/runs/run.ts'
 import { RUN_SORTS } from '@tacho/contract/engine/words.ts'
 import { readScoreFilter } from '@tacho/contract/runs/score-filter.ts'
@@ -6,7 +6,7 @@ import { RUN_FILTERS, SEARCH_FILTERS } from '@tacho/contract/runs/run-filters.ts
 import type { FilterAddress } from '@tacho/contract/web/filter.ts'
 import { readFilters, readRange, type Range, type Since, textOf } from '../web/address.ts'
 
-/** What the addresses of the runs list and of a run hold. */
+/** Search parameters of the runs list and of a run. */
 
 /** The contract's list is in a file of schemas, which a page must not load. */
 export const STATUSES = ['RUNNING', 'COMPLETED', 'FAILED', 'CANCELLED'] as const satisfies readonly RunStatus[]
@@ -18,7 +18,7 @@ export const STATUS_FILTERS = ['RUNNING', 'STALLED', 'COMPLETED', 'FAILED', 'CAN
 export const RUN_ORDERS = RUN_SORTS.filter((sort) => sort !== 'newest')
 export type RunSort = (typeof RUN_ORDERS)[number]
 
-/** These runs have no end yet, and every other order needs one. */
+/** Whether runs of this status have no end yet: every other order needs one. */
 export const isOpen = (status: string | undefined): boolean => status === 'RUNNING' || status === 'STALLED'
 
 /** The range is of the start times. */
@@ -57,7 +57,7 @@ export interface RunAddress {
   sort?: Sort
 }
 
-/** By time unless chosen. */
+/** Sort orders; without one, steps are sorted by time. */
 const SORTS = ['gap', 'type', 'size'] as const
 export type Sort = (typeof SORTS)[number]
 
@@ -80,7 +80,7 @@ export function readCompareAddress(search: Record<string, unknown>): CompareAddr
   return textOf(search, ['a', 'b', 'bIn'])
 }
 
-/** What the address of the queue of runs to judge holds: which runs, what is judged, and which share. */
+/** Search parameters of the queue of runs to judge: the filter of the runs, the score, and the share. */
 
 export interface JudgeAddress extends Omit<RunListAddress, 'columns' | 'unscored' | 'scoreOrder'> {
   /** `anyone`: runs without any judgement. Absent: runs that the signed-in person has not judged. */
@@ -91,13 +91,13 @@ export interface JudgeAddress extends Omit<RunListAddress, 'columns' | 'unscored
 
 export function readJudgeAddress(search: Record<string, unknown>): JudgeAddress {
   const { columns: _, unscored: __, scoreOrder: ___, ...filter } = readRunListAddress(search)
-  // Only runs that ended are judged.
+  // Only ended runs are judged.
   if (isOpen(filter.status)) delete filter.status
   const { by, ...name } = textOf(search, ['name', 'by'])
   return { ...filter, ...name, ...(by === 'anyone' && { by }) }
 }
 
-/** What the address of the search over payloads holds. */
+/** Search parameters of the search over payloads. */
 
 export const SEARCH_SINCE_DEFAULT: Since = '30d'
 
@@ -109,7 +109,7 @@ export function readSearchAddress(search: Record<string, unknown>): SearchAddres
 
 export const GROUPS = ['agent', 'model', 'promptVersion', 'tool', 'session', 'user'] as const
 export const MEASURES = ['cost', 'tokens', 'steps', 'outcomes', 'failed', 'llm', 'tool'] as const
-/** The first one is shown unless the address says another. */
+/** The first one is shown unless the address names another. */
 export const MEASURES_OF: Record<(typeof GROUPS)[number], readonly (typeof MEASURES)[number][]> = {
   agent: MEASURES,
   model: ['cost', 'tokens', 'steps', 'llm'],

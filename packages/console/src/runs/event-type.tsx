@@ -7,7 +7,10 @@ interface Look {
   fill: string
 }
 
-/** No hue of a status: green, red, amber and the accent say how something ended. An error is red because it went wrong. */
+/**
+ * Colours of event types. They avoid green, red, amber and the accent, which show outcomes. An error is red because it is a
+ * failure.
+ */
 const LOOKS = new Map<string, Look>([
   ['USER_INPUT', { tone: 'cyan', fill: 'fill-cyan bg-cyan' }],
   ['AGENT_STEP', { tone: 'plain', fill: 'fill-edge bg-edge' }],

@@ -1,4 +1,4 @@
-/** What the page of a run reads: the run, the rows of its timeline without payloads, and payloads one at a time. */
+/** Queries of the page of a run: the run, the rows of its timeline without payloads, and payloads one at a time. */
 import type { EventRow } from '@tacho/contract/record/event.ts'
 import type { OperatorEvent } from '@tacho/contract/runs/operator-run.ts'
 import { CallError } from '@tacho/client/throwing.ts'
@@ -19,7 +19,7 @@ export const runQuery = (environmentId: string, runId: string) =>
 interface Loaded {
   runId: string
   steps: readonly Step[]
-  /** Where the next look begins. */
+  /** Cursor at which the next query begins. */
   cursor: string | undefined
   isComplete: boolean
 }

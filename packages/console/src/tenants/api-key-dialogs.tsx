@@ -10,7 +10,7 @@ import { number } from '../web/text/format.ts'
 import { AllowedAddressesField, networksIn, ExpiryField, expiryOf, EXPIRIES } from './credential.tsx'
 import { CheckList, RadioCards, SelectField, Field } from '../web/ui/field.tsx'
 
-/** What people want a key for. */
+/** Common purposes of a key. */
 const PURPOSES = [
   {
     value: 'agent',
@@ -197,7 +197,7 @@ export function RotateApiKey({ environmentId, apiKey, onRotated, onClose }: Rota
   )
 }
 
-/** What each scope allows. */
+/** Descriptions of the scopes. */
 const SCOPE_NOTES: readonly (readonly [Scope, string])[] = [
   ['events:write', 'record events, report issues, ask for approval'],
   ['config:read', 'load prompts (with policies:read)'],

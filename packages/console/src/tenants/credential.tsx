@@ -1,4 +1,4 @@
-/** What keys and tokens share: a name, when they end, and whether they still work. */
+/** Parts that keys and tokens share: a name, an expiry, and whether they still work. */
 import { DamagedChip, State } from '../web/ui/state.tsx'
 import { SelectField, Field } from '../web/ui/field.tsx'
 import { useNow, Time } from '../web/text/times.tsx'
@@ -13,7 +13,7 @@ export const EXPIRIES = [
 ] as const
 
 interface FieldProps {
-  /** In days; empty for never. */
+  /** Lifetime in days; empty for unlimited. */
   days: string
   onChange: (days: string) => void
 }

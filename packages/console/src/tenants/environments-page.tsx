@@ -37,7 +37,7 @@ export function EnvironmentsPage() {
   useKeys(canChange ? { n: () => setOpen('environment') } : {})
   const ownsWorkspace = (id: string) =>
     me?.everywhere === 'owner' || me?.workspaces.some((one) => one.id === id && one.role === 'owner') === true
-  /** Before the address changes, because a place is looked up in what is known. */
+  /** Wait before the address changes, because a place is looked up in the cache. */
   const renew = () => renewStale(cache)
   /** After a rename, the address of this page must have the new name. */
   const goTo = (to: { workspace?: string; environment?: string }) =>

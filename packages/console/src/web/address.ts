@@ -8,7 +8,7 @@ import { daysOf, fullHoursOf, offsetAt, ownZone, startOfDay, timeAt } from '@tac
 const HOUR_MS = 3_600_000
 const DAY_MS = 24 * HOUR_MS
 
-/** In hours. */
+/** Length in hours. */
 export const PERIODS = { '1h': 1, '24h': 24, '7d': 168, '30d': 720, '90d': 2_160, '365d': 8_760 } as const
 export type Since = keyof typeof PERIODS
 
@@ -59,7 +59,7 @@ export interface HourWindow {
   to: number
   /** An hour for up to a week, a day for a longer time. Days of this zone, which have 23 or 25 hours when its clock changes. */
   stepMs: number
-  /** When each step begins. */
+  /** Start of each step. */
   starts: readonly number[]
   zone: string
   /** Usage is read for a year at most: whether the range begins earlier. */
@@ -89,13 +89,13 @@ export function hoursOf({ since, from, to }: Range, byDefault: Since, now: numbe
   return { ...window, stepMs, starts, zone, isCut: wanted < longest || (isExact && from === undefined) }
 }
 
-/** So the last day is today, and the first one is whole. */
+/** Start of a period whose last day is today, and whose first day is complete. */
 function daysBefore(now: number, days: number, zone: string): number {
   const today = startOfDay(now, zone)
   return timeAt(today + offsetAt(today, zone) - days * DAY_MS, zone)
 }
 
-/** What the API needs to sum up by the steps of a window. */
+/** Parameters with which the API sums up by the steps of a window. */
 export function stepsOf({ stepMs, zone }: HourWindow): { step: 'hour' } | { step: 'day'; zone: string } {
   return stepMs === DAY_MS ? { step: 'day', zone } : { step: 'hour' }
 }
@@ -124,7 +124,7 @@ export function runsRange({ from, to }: HourWindow, { to: end }: Range): Range {
 export const zoneText = ({ stepMs, zone }: Pick<HourWindow, 'stepMs' | 'zone'>): string =>
   stepMs === DAY_MS ? `Days begin at midnight in ${zone}.` : `Hours in ${zone}.`
 
-/** As long a time before it. */
+/** The window of the same length before a window. */
 export function hoursBefore(window: HourWindow): HourWindow {
   return { ...window, from: window.from - (window.to - window.from), to: window.from }
 }

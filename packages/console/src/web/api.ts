@@ -1,4 +1,4 @@
-/** Everything the console asks of the server. The browser's session cookie says who asks. */
+/** All requests of the console to the server. The browser's session cookie identifies the person. */
 import type { Refusal } from '@tacho/client/call.ts'
 import { createOperatorClient } from '@tacho/client/operator.ts'
 import { CallError, throwing } from '@tacho/client/throwing.ts'

@@ -1,10 +1,10 @@
-/** Where `/` leads, and where a person without a session goes first. */
+/** Targets of `/` and of the first visit without a session. */
 import type { QueryClient } from '@tanstack/react-query'
 import { notFound, redirect } from '@tanstack/react-router'
 import { environmentsQuery, findPlace, workspacesQuery, type Place } from './queries.ts'
 import { isSignedOut } from './api.ts'
 
-/** Where `/` leads: the environment that was open last in this browser, else the first one there is. */
+/** The target of `/`: the environment that was last open in this browser, or the first one. */
 
 const KEY = 'tacho.place'
 
@@ -47,14 +47,14 @@ function readNames(): PlaceNames | null {
   }
 }
 
-/** Where an address leads. */
+/** The target of an address. */
 export async function placeAt(cache: QueryClient, workspace: string, environment: string): Promise<Place> {
   const place = await findPlace(cache, workspace, environment)
   if (place === null) throw notFound()
   return place
 }
 
-/** Without a session, the person signs in and comes back. */
+/** Runs a query. Without a session, the person signs in and comes back. */
 export async function signedIn<Value>(read: () => Promise<Value>, back: string): Promise<Value> {
   try {
     return await read()

@@ -12,7 +12,7 @@ import type { Role } from '@tacho/contract/web/route.ts'
 import { allItems } from '@tacho/client/items.ts'
 import { api, endedCalls, isLost, isSignedOut, isTemporary } from './api.ts'
 
-/** `onSignedOut` is called when the server says that the session has ended. */
+/** `onSignedOut` is called when the server reports that the session has ended. */
 export function createQueryClient(onSignedOut: () => void): QueryClient {
   const cache = new QueryClient({
     queryCache: new QueryCache({ onError: (error) => isSignedOut(error) && onSignedOut() }),
@@ -40,7 +40,7 @@ export function createQueryClient(onSignedOut: () => void): QueryClient {
 export async function renewStale(cache: QueryClient): Promise<void> {
   const ended = [...endedCalls]
   endedCalls.clear()
-  // Without its part of the build, everything is read again.
+  // If this part of the build cannot be loaded, read everything again.
   const isStale = await import('./stale.ts').then(
     ({ isStaleAfter }) => isStaleAfter(ended),
     () => () => true,
@@ -63,7 +63,7 @@ export const environmentsQuery = (workspaceId: string) =>
     staleTime: 60_000,
   })
 
-/** Where a page is: the tenant that its address names, and what the person may do there. */
+/** The place of a page: the tenant in its address, and the person's permissions there. */
 export interface Place {
   workspace: { id: string; name: string }
   environment: { id: string; name: string }

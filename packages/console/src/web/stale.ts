@@ -1,6 +1,6 @@
 /**
- * What each act makes stale, by the first words of the keys of queries. The cache reads that again when the mutation is over that made the
- * calls, also after a refusal: calls before it were stored, or another person was first. Loaded with the first act.
+ * Queries that each act makes stale, by the first words of their keys. The cache reads them again when the mutation that made the
+ * calls ends, also after a refusal: earlier calls were stored, or another person was first. Loaded with the first act.
  */
 import type { OperatorRoutes } from '@tacho/client/operator.ts'
 
@@ -58,7 +58,7 @@ export const STALE: Readonly<Record<string, readonly Act[]>> = {
 /** A price is in every estimate, the rule of stalled runs in every list of runs. */
 export const MAKE_ALL_STALE: ReadonlySet<string> = new Set<Act>(['setPrice', 'removePrice', 'changeStalledRule'])
 
-/** Of the key of a query. */
+/** Returns a check of a query's key. */
 export function isStaleAfter(acts: readonly string[]): (key: readonly unknown[]) => boolean {
   if (acts.some((act) => MAKE_ALL_STALE.has(act))) return () => true
   const words = new Set<unknown>(Object.keys(STALE).filter((word) => STALE[word]?.some((act) => acts.includes(act))))

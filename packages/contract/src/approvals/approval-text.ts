@@ -1,4 +1,4 @@
-/** What people read beside a request: the same sentences in the CLI, the console, messages and for models. */
+/** Texts about a request: the same sentences in the CLI, the console, messages and for models. */
 import { duration } from '../engine/format.ts'
 import { printable } from '../engine/shown-text.ts'
 import type { InputCheck, RanBefore, Waiting } from './operator-approval.ts'

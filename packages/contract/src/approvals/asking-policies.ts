@@ -1,9 +1,9 @@
-/** What a policy asked, and what became of it: requests that nobody answered, signs that people are tired, blocked calls. */
+/** Requests of a policy and their results: unanswered requests, signs of approval fatigue, blocked calls. */
 import Type, { type Static } from 'typebox'
 import { LIMITS } from '../engine/limits.ts'
 import { id, nullableText, time } from '../web/fields.ts'
 
-/** How many requests of a policy nobody answered. */
+/** Number of a policy's requests that nobody answered. */
 export const UnansweredRequests = Type.Object(
   {
     items: Type.Array(

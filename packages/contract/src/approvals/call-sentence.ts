@@ -1,4 +1,4 @@
-/** What a held call would do, as a person reads it: a sentence, what the user said, and where each value comes from. */
+/** Description of a held call for people: a sentence, the user's words, and the source of each value. */
 import Type, { type Static } from 'typebox'
 import { LIMITS } from '../engine/limits.ts'
 import { nullableText } from '../web/fields.ts'
@@ -20,7 +20,7 @@ export const CallSentence = Type.Array(SentencePart, {
     'What the call would do, in parts that follow each other: `Refund 917 EUR · A-74932 · road bike`. From the template of the policy, or else the words of the tool, and the fields of the recorded input that the condition or their names show to matter. Only the words of the tool where no input is known',
 })
 
-/** Where a value of the input appeared before the request. */
+/** Place where a value of the input occurred before the request. */
 const ValueOrigin = Type.Object(
   {
     kind: Type.Enum(['result', 'user'], { description: 'result: of a tool; user: the user said it' }),

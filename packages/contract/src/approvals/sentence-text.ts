@@ -3,7 +3,7 @@ import type { CallGrounds, InputField, SentencePart, ValueOrigin } from './call-
 
 export const sentenceText = (sentence: readonly SentencePart[]): string => sentence.map(({ text }) => text).join('')
 
-/** Whether it has more than the words of the tool. */
+/** Whether the sentence has more than the words of the tool. */
 export const saysInput = (sentence: readonly SentencePart[]): boolean => sentence.some(({ kind }) => kind !== 'words')
 
 /** `917 EUR`, or null. */

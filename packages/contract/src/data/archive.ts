@@ -17,7 +17,7 @@ const ENVIRONMENT = '/environments/{environmentId}'
 const PROMPT = `${WORKSPACE}/prompts/{promptId}` as const
 const POLICY = `${WORKSPACE}/policies/{policyId}` as const
 
-/** Renames, and what is put away: archived things keep their data and names, and can be restored. */
+/** Routes for renaming and archiving: archived items keep their data and names, and can be restored. */
 export const archiveRoutes = {
   renameWorkspace: {
     ...rename,

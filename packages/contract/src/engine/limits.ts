@@ -135,7 +135,7 @@ export const LIMITS = {
   /** JSON Pointers of masked members that a check names. */
   sealedShown: 50,
   sealedPointerChars: 200,
-  /** What an approval says of the values of its input, and of the user's words. */
+  /** Input fields and user's words in the description of an approval. */
   inputFields: 40,
   inputFieldChars: 200,
   userTextChars: 600,
@@ -204,7 +204,7 @@ export const LIMITS = {
   stopReasonChars: 300,
   /** Labels of tools of an environment: clients look at all rules in each call. */
   toolLabelRules: 300,
-  /** Labels of outputs that a client tells apart, in all rules together. */
+  /** Labels of outputs that a client distinguishes, in all rules together. */
   toolLabelsOfOutputs: 14,
   toolLabelChars: 40,
   /** Prompts and policies in one publication. */
@@ -228,7 +228,7 @@ export const LIMITS = {
   simulationRuns: 20_000,
   /** Bytes of payloads that it reads. */
   simulationBytes: 2_147_483_648,
-  /** Of one run. */
+  /** Bytes of payloads that it reads of one run. */
   simulationRunBytes: 67_108_864,
   /** Unfinished simulations in one environment. */
   simulationsWaiting: 4,
@@ -274,7 +274,7 @@ export const LIMITS = {
   /** Tags that one event adds to its run, and keys of metadata. */
   runTags: 50,
   runMetadataKeys: 50,
-  /** So many calls of one tool with the same input are a loop. */
+  /** This many calls of one tool with the same input are a loop. */
   loopCalls: 5,
   /** Among so many latest tool calls of a run. */
   loopWindowCalls: 20,
@@ -321,7 +321,7 @@ export const LIMITS = {
   retentionAuditDaysMin: 30,
   /** Retention keeps this many runs of each group of an open issue, the newest. */
   keptRunsOfIssue: 20,
-  /** It keeps runs of this many open issues, those that were seen last. */
+  /** Retention keeps runs of this many open issues, those that were seen last. */
   issuesWithKeptRuns: 500,
   /** A preview of retention counts up to this many runs, issues, approvals and audit entries one by one. */
   retentionCounted: 10_000,
@@ -366,7 +366,7 @@ export const LIMITS = {
   groupsOfPerson: 1_000,
   /** Addresses and networks of one API key or operator token. */
   allowedAddresses: 50,
-  /** Of a SCIM request. */
+  /** Size of a SCIM request. */
   directoryBodyBytes: 262_144,
   directoryOperations: 100,
   directoryMembers: 500,

@@ -3,7 +3,7 @@
  * only looks like another. Pure, and linear in the text. Source: docs/decisions/0153-texts-that-cannot-lie.md.
  */
 
-/** `escape`: a character that would not show. `lookalike`: a word with letters that look like others; `note` says which. */
+/** `escape`: a character that would be invisible. `lookalike`: a word with letters that look like others; `note` names them. */
 export type ShownPart =
   | { kind: 'text'; text: string }
   | { kind: 'escape'; text: string; raw: string }

@@ -9,7 +9,7 @@ export const RUN_OUTCOMES = ['COMPLETED', 'FAILED', 'CANCELLED'] as const
 
 export const RECORD_KINDS = ['DETECTION', 'RECOVERY'] as const
 
-/** Who made an issue record: a client reported it, or the service saw the failure in an event. */
+/** Origin of an issue record: a client reported it, or the service saw the failure in an event. */
 export const RECORD_ORIGINS = ['CLIENT', 'SERVICE'] as const
 
 export const RECORD_STATUSES = ['RECEIVED', 'EVALUATING', 'DECIDED', 'FAILED'] as const
@@ -18,12 +18,12 @@ export const ISSUE_STATES = ['OPEN', 'RESOLVED', 'IGNORED'] as const
 
 export const APPROVAL_STATUSES = ['PENDING', 'APPROVED', 'REJECTED', 'EXPIRED'] as const
 
-/** Whether somebody waits for the answer to a request. */
+/** Whether a client waits for the answer to a request. */
 export const WAITING_STATES = ['waiting', 'stopped', 'withdrawn', 'unknown'] as const
-/** Why a client withdrew a request: the call that waited for it is gone. */
+/** Reason for which a client withdrew a request: the call that waited for it has ended. */
 export const WITHDRAWN_REASONS = ['timeout', 'cancelled', 'aborted', 'run_ended', 'process_ended'] as const
 export type WithdrawnReason = (typeof WITHDRAWN_REASONS)[number]
-/** How a call that ran under an approval ended. */
+/** Outcomes of a call that ran under an approval. */
 export const RAN_STATUSES = ['started', 'returned', 'failed', 'cancelled', 'did_not_report'] as const
 export type RanStatus = (typeof RAN_STATUSES)[number]
 
@@ -34,10 +34,10 @@ export const SEVERITIES = ['LOW', 'MEDIUM', 'HIGH', 'CRITICAL'] as const
 export const PROBLEM_KINDS = ['error', 'blocked', 'approval'] as const
 export type ProblemKind = (typeof PROBLEM_KINDS)[number]
 
-/** What a policy does with a matching tool call, from least to most strict. */
+/** Effects of a policy on a matching tool call, from least to most strict. */
 export const POLICY_ACTIONS = ['ALLOW', 'WARN', 'REQUIRE_APPROVAL', 'BLOCK'] as const
 
-/** What a policy does with a call when its condition cannot be evaluated: as with a match, or as without one. */
+/** Effect of a policy on a call when its condition cannot be evaluated: as with a match, or as without one. */
 export const ON_ERRORS = ['act', 'ignore'] as const
 export type OnError = (typeof ON_ERRORS)[number]
 
@@ -45,13 +45,13 @@ export type OnError = (typeof ON_ERRORS)[number]
 export const GRANT_RULES = ['allow', 'never'] as const
 export type GrantRule = (typeof GRANT_RULES)[number]
 
-/** What a grant covers: `input` and `tool` in one run, `condition` for an agent. */
+/** Scopes of a grant: `input` and `tool` in one run, `condition` for an agent. */
 export const GRANT_SCOPES = ['input', 'tool', 'condition'] as const
 export type GrantScope = (typeof GRANT_SCOPES)[number]
 
 /**
- * For a version that does not set it: a policy that holds calls up fails closed; for others the severity decides, as
- * before `onError` existed.
+ * The default of `onError`: a policy that holds calls up fails closed; for others the severity decides, as before `onError`
+ * existed.
  */
 export function defaultOnError({ action, severity }: { action: string; severity: string }): OnError {
   const holdsUp = action !== 'ALLOW' && action !== 'WARN'
@@ -59,10 +59,10 @@ export function defaultOnError({ action, severity }: { action: string; severity:
 }
 
 /**
- * What an operator or token can do in a workspace. Each role includes the roles before it. A viewer reads everything in
- * the workspace. An approver also decides approvals, stops and resumes agents, triages issues, saves views of runs and pins runs. An admin also changes
- * environments, keys, prompts, policies, deployments, webhooks, alerts, prices, search and retention, exports and erases. An
- * owner also manages operators and tokens, imports exports, and renames the workspace.
+ * Roles of an operator or token in a workspace. Each role includes the roles before it. A viewer reads everything in the
+ * workspace. An approver also decides approvals, stops and resumes agents, triages issues, saves views of runs and pins runs. An
+ * admin also changes environments, keys, prompts, policies, deployments, webhooks, alerts, prices, search and retention, exports
+ * and erases. An owner also manages operators and tokens, imports exports, and renames the workspace.
  */
 export const ROLES = ['viewer', 'approver', 'admin', 'owner'] as const
 
@@ -113,7 +113,7 @@ export const WEBHOOK_FORMATS = ['standard', 'slack', 'teams', 'pagerduty', 'mail
 /** Messages that people read, and that may show the beginning of an input. */
 export const INPUT_FORMATS: readonly string[] = ['slack', 'teams', 'mail']
 
-/** What people can be notified about in their browsers. */
+/** Kinds of browser notifications. */
 export const NOTIFICATION_KINDS = ['approvals', 'alerts', 'issues'] as const
 
 /** Events that notify people. */
@@ -141,21 +141,21 @@ export const VERSION_PATTERN = '^[1-9][0-9]{0,8}$'
 /** How far a client is with the runtime configuration of its environment. */
 export const CLIENT_STANDINGS = ['CURRENT', 'UPDATING', 'BEHIND', 'SILENT'] as const
 
-/** What `tacho stop` can stop, from wide to narrow. */
+/** Targets of `tacho stop`, from wide to narrow. */
 export const STOP_SCOPES = ['environment', 'agent', 'session', 'run'] as const
 
-/** Without white space and marks that a condition or a list would have to escape. */
+/** A label contains no white space, and no marks that a condition or a list would have to escape. */
 export const TOOL_LABEL_PATTERN = '^[a-z][a-z0-9_-]*$'
 
 /** Providers that price long contexts differently do so above one of these numbers of input tokens. */
 export const LONG_CONTEXTS = [128_000, 199_999, 200_000, 271_999, 272_000, 512_000] as const
 
-/** What an erasure can name. */
+/** Kinds of data that an erasure can name. */
 export const ERASURE_KINDS = ['run', 'session', 'agent', 'client', 'user'] as const
 
 export const ERASURE_STATUSES = ['SEARCHING', 'REMOVING', 'DONE'] as const
 
-/** What an alert measures. */
+/** Values that an alert measures. */
 export const ALERT_KINDS = [
   'error_rate',
   'cost',
@@ -170,16 +170,16 @@ export const ALERT_KINDS = [
 /** PENDING: its condition is true, but not yet for long enough. */
 export const ALERT_STATUSES = ['OK', 'PENDING', 'FIRING'] as const
 
-/** Where an error happened. */
+/** Places of an error. */
 export const FAILURE_PLACES = ['tool', 'model', 'step', 'run'] as const
 
 export const RUN_ACTIVITIES = ['ACTIVE', 'WAITING_FOR_APPROVAL', 'STALLED'] as const
 export type RunActivity = (typeof RUN_ACTIVITIES)[number]
 
 /**
- * What people read for an event type. Any text is a type: one that is missing here shows as it is. Its payload is in PAYLOADS of
- * `record/payload.ts`, its colour in `event-type.tsx` of the console, its line in `step-line.ts` of the CLI, what metadata-only keeps of
- * it in `metadata.ts` and `payload.py` of the SDKs.
+ * Display names of event types. Any text is a type: one that is missing here is shown unchanged. Its payload is in PAYLOADS of
+ * `record/payload.ts`, its colour in `event-type.tsx` of the console, its line in `step-line.ts` of the CLI, the parts that
+ * metadata-only keeps in `metadata.ts` and `payload.py` of the SDKs.
  */
 export const EVENT_TYPE_WORDS: ReadonlyMap<string, string> = new Map([
   ['USER_INPUT', 'User'],
@@ -196,7 +196,7 @@ export const EVENT_TYPE_WORDS: ReadonlyMap<string, string> = new Map([
   ['SCORE', 'Score'],
 ])
 
-/** What a score's value is. */
+/** Kinds of values of a score. */
 export const SCORE_KINDS = ['NUMBER', 'BOOLEAN', 'CATEGORY'] as const
 export type ScoreKind = (typeof SCORE_KINDS)[number]
 
@@ -217,7 +217,7 @@ export const CLOSING_HEADER = 'x-tacho-closing'
 /** Seconds that a client may wait for a change of the configuration (`wait`). Absent: ask again at intervals. */
 export const WAIT_HEADER = 'x-tacho-wait'
 
-/** What became of a closed request: the first that is true. */
+/** Results of a closed request: the first that is true. */
 export const HINDSIGHTS = {
   ran_before: 'It ran before a person decided',
   ran_anyway: 'It ran although it was rejected or had expired',
@@ -238,7 +238,7 @@ export const POLICY_SETS = {
   'coding-agents-past': 'coding agents: no network after secrets, no push after untrusted text, no rm -r',
 } as const
 
-/** What the model, the record and the caller of a blocked call get. */
+/** The message that the model, the record and the caller of a blocked call get. */
 export function stopMessage({ stoppedBy, reason }: { stoppedBy: string; reason: string }): string {
   // Masks treat the text after a sign as the value of a name that ends with "token", as an operator token's name may.
   return `Stopped by ${stoppedBy}. Reason: ${reason}`

@@ -6,7 +6,7 @@ import { stalledMs, type ShownRun } from '../runs/run-activity.ts'
 import type { FAILURE_PLACES } from '../engine/words.ts'
 
 export interface FailedWith {
-  /** Such as TimeoutError; null if the event does not name one. */
+  /** Class of the error, such as TimeoutError; null if the event does not name one. */
   errorClass: string | null
   /** The first line. Null if there is none, as in metadata-only mode. */
   message: string | null
@@ -14,7 +14,7 @@ export interface FailedWith {
 
 export interface Failure extends FailedWith {
   place: FailurePlace
-  /** As the client's language prints it. */
+  /** Stack as the client's language prints it. */
   stack: string | null
   /** The nearest first. */
   causes: FailedWith[]
@@ -28,7 +28,7 @@ export interface FailurePlace {
 
 /** A failure in one line: `TimeoutError in get_order: no answer`. Empty if nothing is known. */
 export function failureLine({ errorClass, message }: FailedWith, place: FailurePlace | null): string {
-  // Its message names the tool and says why; a list would cut it.
+  // The message of a blocked tool names the tool and the reason; a list would cut it.
   if (message !== null && errorClass?.split('.').at(-1) === 'ToolBlockedError') return message
   const at = place?.name ? placed(place.kind, place.name) : null
   const head = [errorClass ?? (at && 'error'), at].filter((failurePart) => failurePart !== null).join(' ')
@@ -59,12 +59,12 @@ export function whyLook(run: EndedRun, now: number): string | null {
   return silence === null ? whyEnded(run) : `no event for ${duration(silence)}`
 }
 
-/** One line for each cause, the nearest first: `because ConnectionRefusedError: …`. */
+/** A line for each cause, the nearest first: `because ConnectionRefusedError: …`. */
 export function causeLines({ causes }: Pick<Failure, 'causes'>): string[] {
   return causes.map((cause) => `because ${failureLine(cause, null)}`)
 }
 
-/** For a failed run without an event that says why, such as an imported one. */
+/** Text for a failed run without an event that gives the reason, such as an imported one. */
 export const BY_OUTCOME = 'failed by its recorded outcome'
 /** In a list, with the policies that matched its calls: a call that one of them blocked may be the reason. */
 export function byOutcome({ policyIds }: { policyIds: readonly string[] }): string {
@@ -91,7 +91,7 @@ const CAUSES = 10
 /** Longer texts are not searched beyond this. */
 const SEARCHED_CHARS = 65_536
 
-/** Whether the event is an error, for counts and filters. A run that only says FAILED names none. */
+/** Whether the event is an error, for counts and filters. A run whose only fact is FAILED names none. */
 export function isErrorEvent(eventType: string, payload: Payload): boolean {
   if (eventType === 'ERROR') return true
   if (eventType === 'TOOL_CALL') return isFailedCall(payload)
@@ -107,9 +107,9 @@ export function failureOf(event: ToldEvent): Failure | null {
   const isEnd = ENDS.has(eventType) && payload['status'] === 'FAILED'
   if (!isEnd && !isErrorEvent(eventType, payload)) return null
   const toldFailures = [payload['exception'], payload['error']].filter(isSet).map(readError)
-  // Calls that never ran are grouped by their reason, whatever text the model was answered.
+  // Calls that never ran are grouped by their reason, independent of the text that the model was answered.
   if (eventType === 'TOOL_CALL') toldFailures.unshift({ ...NOTHING, errorClass: neverRanCode(payload) })
-  // The type and the name of an end are not those of an error.
+  // Type and name of an end event are not those of an error.
   if (isEnd) toldFailures.push(readError({ message: payload['message'] ?? payload['reason'] }))
   if (eventType === 'ERROR') {
     toldFailures.push(readError(payload), { ...NOTHING, errorClass: asClass(payload['code']) ?? asClass(label) })
@@ -189,7 +189,7 @@ function readError(error: unknown): Told {
   return merged([{ ...codeFailure, causes: causesIn(error) }, ofMessage, ofStack])
 }
 
-/** As OpenAI's and Anthropic's clients name them. */
+/** Error names in OpenAI's and Anthropic's clients. */
 const BY_STATUS = new Map([
   [400, 'BadRequestError'],
   [401, 'AuthenticationError'],
@@ -209,7 +209,7 @@ function classByCode(named: string | null, error: object): string | null {
     return BY_STATUS.get(status) ?? (status >= 500 ? 'InternalServerError' : `Error [${status}]`)
   }
   const text = typeof code === 'string' || typeof code === 'number' ? lineOf(String(code), 100) : null
-  // As Node prints it.
+  // Node prints a code in this form.
   return text === null ? named : `Error [${text}]`
 }
 

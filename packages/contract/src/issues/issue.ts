@@ -77,7 +77,7 @@ export const Facts = Type.Object(
 )
 export type Facts = Static<typeof Facts>
 
-/** One set of facts of an issue. An issue has several after a merge. */
+/** A set of facts of an issue. An issue has several after a merge. */
 export const IssueGroup = Type.Object(
   {
     fingerprint: Type.String({

@@ -8,7 +8,10 @@ import type { OperatorRoute } from '../web/route.ts'
 export type NotificationKind = (typeof NOTIFICATION_KINDS)[number]
 export type NotificationEvent = (typeof NOTIFICATION_EVENTS)[number]
 
-/** What the service sends to a browser, encrypted. Only ids: the push service and the screen of a signed-out browser learn no more. */
+/**
+ * Message that the service sends to a browser, encrypted. It contains only ids: the push service and the screen of a signed-out
+ * browser learn no more.
+ */
 export interface PushedNotification {
   event: NotificationEvent
   workspaceId: string
@@ -32,7 +35,7 @@ export const NotifiedBrowser = Type.Object(
 )
 export type NotifiedBrowser = Static<typeof NotifiedBrowser>
 
-/** As `PushSubscription.toJSON()` has them. */
+/** Keys as in `PushSubscription.toJSON()`. */
 const keys = Type.Object({
   p256dh: Type.String({ pattern: '^[A-Za-z0-9_-]{87}$', description: 'Public key of the browser (RFC 8291)' }),
   auth: Type.String({ pattern: '^[A-Za-z0-9_-]{22}$', description: 'Its authentication secret' }),
@@ -153,7 +156,7 @@ const NotificationParams = Type.Object({
 const ownRoute = { tag: 'Notifications', scopes: [], access: 'signed-in', status: 200 } as const
 const write = { method: 'POST', bodyBytes: LIMITS.operatorBodyBytes } as const
 
-/** For people only: tokens have no browsers. */
+/** Routes for people only: tokens have no browsers. */
 export const notificationRoutes = {
   readNotificationSettings: {
     ...ownRoute,

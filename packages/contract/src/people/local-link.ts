@@ -2,7 +2,9 @@
 const HOST = /^\w+:\/\/(\[[^\]]*\]|[^/:?#]*)/
 const LOOPBACK = /^(?:localhost|.+\.localhost|127\.\d+\.\d+\.\d+|0\.0\.0\.0|\[::1?\])$/
 
-/** Without a public address, a server on its own machine makes links that open nowhere else. Null: it opens elsewhere too. */
+/**
+ * Warns that a link opens only on the server's machine, because the server has no public address. Null: it opens elsewhere too.
+ */
 export function localLinkWarning(link: string): string | null {
   const [, host = ''] = HOST.exec(link) ?? []
   if (!LOOPBACK.test(host)) return null

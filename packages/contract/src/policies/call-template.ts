@@ -20,7 +20,7 @@ export function templateParts(template: string): TemplatePart[] {
   })
 }
 
-/** What is wrong with it, in a sentence. Null: nothing. */
+/** Describes the fault of a template in a sentence. Null: it has none. */
 export function templateFault(template: string): string | null {
   if (template.trim() === '') return 'it says nothing'
   if (Array.from(template.slice(0, 2 * LIMITS.policyTemplateChars + 2)).length > LIMITS.policyTemplateChars)

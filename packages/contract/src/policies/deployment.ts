@@ -181,7 +181,7 @@ export type PublicationResult = Static<typeof PublicationResult>
 
 const PUBLICATION_ACTIONS = ['DEPLOY', 'PROMOTE', 'ROLL_BACK', 'SHARE'] as const
 
-/** One change of a deployment. All changes of one publication apply together. */
+/** A change of a deployment. All changes of one publication apply together. */
 export const DeploymentChange = Type.Object(
   {
     publication: Type.Integer({ minimum: 1 }),
@@ -273,7 +273,7 @@ const publish = {
   errors: ['not_found', 'conflict'],
 } as const
 
-/** Which versions are deployed in an environment. Each write is one publication and applies fully or not at all. */
+/** Routes of an environment's deployed versions. Each write is one publication and applies fully or not at all. */
 export const deploymentRoutes = {
   listDeployments: {
     ...read,

@@ -93,8 +93,8 @@ const { rawJSON, isRawJSON = () => false } = JSON as RawJson
 type Reviver = (key: string, value: unknown, context?: { source?: string }) => unknown
 
 /**
- * As JSON.parse, but numbers such as 9007199254740993 and 1e400 stay as recorded: each is an object that JSON.stringify writes
- * as it was.
+ * Like JSON.parse, but numbers such as 9007199254740993 and 1e400 stay as recorded: each becomes an object that JSON.stringify
+ * writes unchanged.
  */
 export function parseRecorded(json: string): unknown {
   const keep: Reviver = (_, value, context) => {

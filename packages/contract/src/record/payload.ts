@@ -101,7 +101,7 @@ export const scoreName = Type.String({
   description: 'What is judged, such as helpful; without < > =',
 })
 
-/** It adds no activity to its run. The latest of each name, step and author counts. */
+/** A score adds no activity to its run. The latest of each name, step and author counts. */
 export const ScorePayload = convention(
   'ScorePayload',
   'Payload of a SCORE: a judgement on its run or on one step of it',

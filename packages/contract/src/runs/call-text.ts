@@ -46,8 +46,8 @@ export function toldCall({ input, output, error }: Json): ToldCommand | ToldEdit
 }
 
 /**
- * What a call does, in one line: the command, the file, the task of a sub-agent, or its input. `pathText`: how a file
- * is written. A person who decides about the call needs the whole path.
+ * A call in one line: the command, the file, the task of a sub-agent, or its input. `pathText`: formats the file. A person who
+ * decides about the call needs the whole path.
  */
 export function callInShort(payload: Json, chars: number, pathText = (path: string) => path): string {
   const callFacts = toldCall(payload)
@@ -162,7 +162,7 @@ const CHANGES = new Map<string, DiffLine['change']>([
   [' ', 'same'],
 ])
 
-/** No sign for `\ No newline at end of file`. */
+/** Drops the line `\ No newline at end of file`. */
 function signedLine(line: string): DiffLine[] {
   const change = line === '' ? 'same' : CHANGES.get(line.charAt(0))
   return change ? [{ change, text: line.slice(1) }] : []

@@ -7,7 +7,7 @@ import type { ProblemKind } from '../engine/words.ts'
 
 export interface ToldProblem {
   kind: ProblemKind
-  /** What failed or was held back: the tool of a decision, else the label of the event. */
+  /** Name of the failed or held item: the tool of a decision, else the label of the event. */
   name: string
   /** Why, in one line. Empty: the event does not say. */
   why: string
@@ -38,13 +38,13 @@ function whyNeverRan(payload: Json, { message }: Failure): string {
   return [reason, message ?? ''].filter((reasonPart) => reasonPart !== '').join(': ')
 }
 
-/** By the action of a decision. */
+/** Kind of the problem, by the action of a decision. */
 export const HELD_BACK = new Map<unknown, ProblemKind>([
   ['BLOCK', 'blocked'],
   ['REQUIRE_APPROVAL', 'approval'],
 ])
 
-/** Which policies held a call back, and why. */
+/** Names the policies that held a call back, and the reasons. */
 function reasonOf(payload: Json): string {
   const { policyIds } = payload
   const ids = Array.isArray(policyIds) ? policyIds.filter((id) => typeof id === 'string') : []

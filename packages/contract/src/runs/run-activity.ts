@@ -5,7 +5,7 @@ import type { EventRow } from '../record/event.ts'
 
 /** When a running run counts as stalled, for everything that shows runs. Its process may have died. */
 
-/** Without an event for this long, a running run is shown as stalled, unless the environment has a rule of its own. */
+/** A running run without an event for this long is shown as stalled, unless the environment has a rule of its own. */
 export const STALLED_MS = 15 * 60_000
 
 export interface ShownRun {
@@ -13,7 +13,7 @@ export interface ShownRun {
   startedAt: string
   endedAt: string | null
   lastEventAt: string
-  /** As the server decided by the rule of the environment. */
+  /** Activity that the server decided by the rule of the environment. */
   activity?: RunActivity
 }
 

@@ -200,7 +200,7 @@ export const RUN_FILTERS = {
     field: {
       label: 'Score, such as accuracy<0.5',
       placeholder: 'Score, accuracy<0.5',
-      // What `readScoreFilter` reads.
+      // Syntax that `readScoreFilter` reads.
       pattern: '[^<>=]{1,64}((<=|>=|<|>)\\s*-?[0-9]+([.][0-9]+)?\\s*|=.+)?',
     },
   },

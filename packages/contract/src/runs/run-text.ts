@@ -28,7 +28,7 @@ export type CostMark = (typeof COST_MARKS)[number]
 export const costMark = ({ estimatedCost, unpricedCalls }: Omit<Used, 'usage'>): CostMark =>
   unpricedCalls > 0 ? 'at least ' : estimatedCost === null ? '' : '≈ '
 
-/** Of a sum. */
+/** Mark of a sum of costs. */
 export const weakestMark = (marks: readonly CostMark[]): CostMark =>
   COST_MARKS.find((mark) => marks.includes(mark)) ?? ''
 
@@ -41,19 +41,19 @@ export function spentWords(cost: number, unpricedCalls: number, shown: (cost: nu
 export const knownCost = ({ usage, estimatedCost, unpricedCalls }: Used): number | null =>
   usage.cost === 0 && (estimatedCost !== null || unpricedCalls > 0 || usage.totalTokens === 0) ? null : usage.cost
 
-/** In total, or null if no event reported any. */
+/** Total tokens, or null if no event reported any. */
 export const knownTokens = ({ totalTokens }: Used['usage']): number | null => (totalTokens === 0 ? null : totalTokens)
 
 export const tokenWords = (totalTokens: number, shown: (tokens: number) => string): string =>
   totalTokens === 0 ? UNKNOWN : shown(totalTokens)
 
-/** In a sentence: `15 tokens`, `tokens unknown`. */
+/** Tokens in a sentence: `15 tokens`, `tokens unknown`. */
 export const tokensText = (totalTokens: number, shown: (tokens: number) => string): string =>
   totalTokens === 0 ? `tokens ${UNKNOWN}` : `${shown(totalTokens)} tokens`
 
-/** What people read for a score, as every list and page says it. */
+/** Text of a score, the same in every list and page. */
 
-/** At most three digits after the point. */
+/** Rounds to at most three digits after the point. */
 const short = (number: number): string => String(Math.round(number * 1_000) / 1_000)
 
 export function scoreText(value: Score['value']): string {

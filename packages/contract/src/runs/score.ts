@@ -146,7 +146,7 @@ export type ScoreSums = Static<typeof ScoreSums>
 
 const ScoreAgreementQuery = Type.Object({ name: scoreName, ...scoreWindow })
 
-/** How two authors judged the same runs and steps. */
+/** Agreement of two authors on the same runs and steps. */
 export const ScoreAgreement = Type.Object(
   {
     items: Type.Array(

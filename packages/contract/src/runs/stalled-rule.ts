@@ -46,7 +46,7 @@ const StalledRuleChange = Type.Object(
 const common = { tag: 'Runs', scopes: [], status: 200, params: EnvironmentParams, reply: StalledRule } as const
 const PATH = '/environments/{environmentId}/stalled-rule'
 
-/** What happens to runs that stop sending events. */
+/** Routes of the rule for runs that stop sending events. */
 export const stalledRuleRoutes = {
   readStalledRule: {
     ...common,

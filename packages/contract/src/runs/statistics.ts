@@ -1,4 +1,4 @@
-/** What counts and means can show: intervals, and whether two shares differ. All intervals are of 95 %. */
+/** Statistics of counts and means: intervals, and whether two shares differ. All intervals are of 95 %. */
 import { number, percent } from '../engine/format.ts'
 
 /** Quantiles of the normal distribution: for 95 % between both sides, and for 80 % below. */
@@ -8,7 +8,7 @@ const MOST_P = 0.05
 /** Exact sums are long for more runs than this; there, the normal distribution is as good. */
 const EXACT_RUNS = 20_000
 
-/** So many of a whole, such as 4 failed runs of 30 that ended. */
+/** A part of a whole, such as 4 failed runs of 30 that ended. */
 export interface Share {
   part: number
   whole: number
@@ -138,7 +138,7 @@ interface NamedOutcomes extends Outcomes {
   name: string
 }
 
-/** One sentence on which of two fails more often, or that the numbers do not show it. Null if one has no run that ended. */
+/** States which of two fails more often, or that the numbers do not show it. Null if one has no run that ended. */
 export function failureComparison(one: NamedOutcomes, other: NamedOutcomes): string | null {
   const [share, otherShare] = [one, other].map((of): Share => ({ part: of.failed, whole: endedRuns(of) })) as [
     Share,
@@ -168,5 +168,5 @@ export function versionComparison(results: readonly (Outcomes & { version: strin
   )
 }
 
-/** To two digits. */
+/** Rounds to two digits. */
 const rounded = (count: number): number => Number(count.toPrecision(2))

@@ -14,7 +14,7 @@ export type DrawnStep = Pick<EventRow, 'eventId' | 'eventType' | 'spanId' | 'par
   time: number
 }
 
-/** In the order of the steps. */
+/** Bars in the order of the steps. */
 export function barsOf(steps: readonly DrawnStep[]): Bar[] {
   const spans = spansOf(steps)
   const depthOf = (spanId: string | null): number => {

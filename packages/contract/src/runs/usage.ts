@@ -3,7 +3,7 @@ import { nullableText, cursor, nextCursor, pageLimit, time, uuid } from '../web/
 import { LIMITS } from '../engine/limits.ts'
 import { Usage } from './run.ts'
 
-/** What calls without a cost of their own cost by the price table. `usage.cost` is only what clients sent. */
+/** Cost of calls without a recorded cost, by the price table. `usage.cost` contains only costs that clients sent. */
 export const ESTIMATE = {
   estimatedCost: Type.Unsafe<number | null>({
     type: ['number', 'null'],

@@ -25,7 +25,7 @@ export function nullableTime(description: string): TUnsafe<string | null> {
   return Type.Unsafe<string | null>({ type: ['string', 'null'], format: 'date-time', description })
 }
 
-/** For records that name their author: an import states authors, so imported records are marked. */
+/** Marks imported records that name their author: the import states the author. */
 export const importedAt = nullableTime('When an import brought it; null: it was done in this installation')
 
 /** Marks a row whose checksum in the store does not match. */

@@ -246,7 +246,7 @@ function notEmpty(schema: TSchema): unknown {
   return isFreeText && !('enum' in schema) ? { minLength: 1, ...schema } : schema
 }
 
-/** One response per status; operations with the same codes share it. */
+/** A response per status; operations with the same codes share it. */
 function errorResponses(route: Route, used: Used): Json {
   const byStatus = Map.groupBy(errorsOf(route), (code) => ERRORS[code].status)
   const responses: Json = {}

@@ -243,7 +243,7 @@ export const OPERATOR_ROUTES = closedBodies({
     summary: 'Search the labels and payloads of one run, by time, without an index',
     query: RunSearchQuery,
     reply: RunSearchPage,
-    // It would occupy one of the few places for pages while it waits for its turn.
+    // A search waits for its turn, so it must not occupy one of the few places for pages.
     replyBytes: 0,
     errors: ['not_found', 'invalid_cursor'],
   },

@@ -5,7 +5,7 @@ import type { ROLES } from '../engine/words.ts'
 export const SCOPES = ['events:write', 'config:read', 'policies:read', 'usage:read'] as const
 export type Scope = (typeof SCOPES)[number]
 
-/** One endpoint. The server, the OpenAPI document and the client checks all use it. */
+/** An endpoint. The server, the OpenAPI document and the client checks all use it. */
 export interface Route {
   readonly method: 'GET' | 'POST'
   /** Path below the prefix; parameters in braces, as in OpenAPI. */
@@ -20,7 +20,7 @@ export interface Route {
   readonly scopes: readonly Scope[]
   readonly params?: TObject
   readonly query?: TObject
-  /** Another program may add parameters of its own. Otherwise the operator API refuses those that `query` does not name. */
+  /** Another program may add its own parameters. Otherwise the operator API rejects those that `query` does not name. */
   readonly openQuery?: true
   /** Headers other than those for authentication and the body, by their documented names. */
   readonly headers?: TObject
@@ -114,9 +114,9 @@ export type Role = (typeof ROLES)[number]
  */
 export type Access = 'anyone' | 'signed-in' | Role | 'installation'
 
-/** One endpoint of the operator API. */
+/** An endpoint of the operator API. */
 export interface OperatorRoute extends Route {
   readonly access: Access
-  /** Its audit entry: `<noun>.<verb>`, and the kind of the target. */
+  /** Audit entry of the route: `<noun>.<verb>`, and the kind of the target. */
   readonly audit?: { readonly action: string; readonly target: string }
 }

@@ -1,14 +1,17 @@
-/** What differs between coding agents. Everything else is the same for all: one description for each, in the names that they document. */
+/**
+ * Describes how coding agents differ: one description for each, in the names that they document. Everything else is the same for
+ * all.
+ */
 export type AgentName = 'claude-code' | 'codex' | 'gemini-cli' | 'copilot' | 'qwen-code' | 'cursor' | 'opencode' | 'pi'
 
-/** What a tool does, whatever its agent calls it. Policies see it as the risk signal `tool_shell`, and so on. */
+/** Kind of a tool, independent of its name in the agent. Policies see it as the risk signal `tool_shell`, and so on. */
 export type ToolKind = 'shell' | 'edit' | 'fetch' | 'read'
 
 export interface AgentForm {
   readonly title: string
   /** The steps that get a hook: the agent's name of each, and ours, which are those of Claude Code. */
   readonly events: Readonly<Record<string, string>>
-  /** Its names of fields that are called otherwise here. */
+  /** The agent's names of fields that have other names here. */
   readonly fields: Readonly<Record<string, string>>
   /** Steps that do not name their tool: its name, and the fields that are its input. */
   readonly tools?: Readonly<Record<string, readonly [name: string, ...input: string[]]>>
@@ -19,11 +22,11 @@ export interface AgentForm {
   /** Whether it shows a `systemMessage` to the person in front of it. */
   readonly showsMessages: boolean
   readonly settings: SettingsForm
-  /** Its settings for the whole machine, if it has some. */
+  /** The agent's settings for the whole machine, if it has some. */
   readonly managed?: ManagedForm
   /** Settings that switch its hooks off, below the home of the user and in the project. */
   readonly off?: { readonly files: readonly string[]; readonly pattern: RegExp; readonly byManaged?: RegExp }
-  /** Its hooks give a call no id, or another one than its session files: the tool and its input are the id. */
+  /** The agent's hooks give a call no id, or another id than its session files: the tool and its input are the id. */
   readonly hasNoCallIds?: true
   readonly kinds: Readonly<Record<ToolKind, readonly string[]>>
 }
@@ -92,7 +95,7 @@ const EMPTIED = [
   'LD_LIBRARY_PATH',
 ]
 
-/** Read by our own module: see modules.ts. */
+/** Format that our own module reads: see modules.ts. */
 const MODULE_DENIAL = ['{"refused":', '}'] as const
 
 export const AGENTS: Readonly<Record<AgentName, AgentForm>> = {
@@ -115,7 +118,7 @@ export const AGENTS: Readonly<Record<AgentName, AgentForm>> = {
       beside: {
         allowManagedHooksOnly: true,
         disableAllHooks: false,
-        // They would run without a call of a tool.
+        // Disabled because these commands would run without a tool call.
         disableSkillShellExecution: true,
         env: Object.fromEntries(EMPTIED.map((name) => [name, ''])),
       },

@@ -20,7 +20,7 @@ export function warn(systemMessage: string, agent: AgentName): string {
   return AGENTS[agent].showsMessages ? JSON.stringify({ systemMessage }) : ''
 }
 
-/** No policies are known. Only Claude Code can ask its user instead. */
+/** Answer if no policies are known. Only Claude Code can ask its user instead. */
 export function notConfigured(reason: string, agent: AgentName, unconfigured: 'deny' | 'ask'): string {
   return unconfigured === 'ask' && agent === 'claude-code' ? ask(reason) : deny(reason, agent)
 }

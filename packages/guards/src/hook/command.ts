@@ -36,8 +36,9 @@ function beforeTool(agent: AgentName): string {
 const BROKEN = 'tacho: the hook gave no decision, so the tool was not run. If it is broken, run: tacho hook install'
 
 /**
- * Only absolute paths and an environment of its own: settings of a repository can set PATH, NODE_OPTIONS and our variables. Before a
- * tool, every end without an answer is a refusal; at other steps, exit code 2 would keep the agent from stopping.
+ * The hook's command. It uses only absolute paths and an environment of its own: settings of a repository can set PATH,
+ * NODE_OPTIONS and our variables. Before a tool, every end without an answer is a refusal; at other steps, exit code 2 would keep
+ * the agent from stopping.
  */
 export function commandFor(
   { agent, program, flags, stateFolder }: CommandParts,
@@ -51,7 +52,7 @@ export function commandFor(
     ...(variables['NODE_EXTRA_CA_CERTS'] && { NODE_EXTRA_CA_CERTS: path.resolve(variables['NODE_EXTRA_CA_CERTS']) }),
   }
   const isBeforeTool = AGENTS[agent].events[event] === 'PreToolUse'
-  // Only the records of these agents lack their step.
+  // These agents do not send their step with the record.
   const step = AGENTS[agent].settings.form === 'list' ? ['--step', event] : []
   const words = [
     '/usr/bin/env',

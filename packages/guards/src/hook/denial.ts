@@ -1,4 +1,4 @@
-/** What the agent and the person in front of it read when a call is refused: who refused it, which call, and why. */
+/** The text that the agent and its user read when a call is refused: who refused it, which call, and why. */
 import type { ToolBlockedError } from '@tacho/sdk'
 import { textOf } from './record.ts'
 import type { ToolCall } from './tool-call.ts'

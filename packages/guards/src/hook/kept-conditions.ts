@@ -109,7 +109,7 @@ function read(file: string, signatureOf: (content: Uint8Array) => Buffer): Kept 
     for (const [source, length] of list.patterns) programs.set(source, numbers.subarray(at, (at += length)))
     return { trees: new Map(list.conditions), programs }
   } catch {
-    // No file yet.
+    // The file does not exist yet.
     return NOTHING
   }
 }

@@ -22,7 +22,7 @@ const NO_KEY = 'Tacho has no API key; run "tacho hook install", or set TACHO_API
 /** All agents treat this exit code as a refusal, with standard error as the reason. */
 const REFUSED = 2
 
-/** All of standard input. Node's stream of it would load sockets and terminals. */
+/** Reads standard input to its end. Node's stream of it would load sockets and terminals. */
 async function readInput(): Promise<string> {
   const parts: Buffer[] = []
   let bytes = 0
@@ -48,7 +48,7 @@ function readPart(readBuffer: Buffer): Promise<number> {
   return new Promise((resolve, reject) => {
     read(0, readBuffer, 0, readBuffer.length, null, (error, length) => {
       if (!error) resolve(length)
-      // Its other end made it one that does not wait.
+      // The other end of the pipe made it non-blocking.
       else if (error.code === 'EAGAIN') setTimeout(() => void readPart(readBuffer).then(resolve, reject), AGAIN_MS)
       else reject(error)
     })
@@ -92,7 +92,7 @@ async function main(): Promise<void> {
     return
   }
   if (isBeforeTool && allowPlainCall(account, agent, record)) {
-    // Not by the stream of standard output, which would load as much.
+    // Write directly: the stream of standard output would load as much.
     writeSync(1, `${NO_OBJECTION}\n`)
     return
   }

@@ -103,7 +103,7 @@ export function eventOf({ event, fields }: HookRecord): HookEvent | null {
   }
 }
 
-/** How a call ended that reported back. */
+/** Outcome of a call that reported back. */
 export function endOf({ event, fields }: HookRecord): 'returned' | 'failed' | 'cancelled' {
   const { interrupted } = (fields['tool_response'] ?? {}) as { interrupted?: unknown }
   if (fields['is_interrupt'] === true || interrupted === true) return 'cancelled'
@@ -124,7 +124,7 @@ export function toolCallOf(record: HookRecord): Readonly<Record<string, unknown>
   }
 }
 
-/** Such as `Exit code 3` and `Command failed with exit code 1`, in the first line. */
+/** Matches `Exit code 3` and `Command failed with exit code 1`, in the first line. */
 const EXIT_CODE = /^[^\n]{0,60}?\bexit(?:ed)?\b[^\n\d]{0,30}(\d{1,3})\b/i
 
 /** The exit code of a failed command. Null: it failed otherwise. */

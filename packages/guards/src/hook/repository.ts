@@ -1,6 +1,6 @@
 /**
- * What a repository starts or sets by itself: hooks, servers of MCP, helpers, variables, modules, commands inside of texts. No tool is
- * called for it, so no policy decides. It is looked for when a session starts.
+ * Finds files of a repository that start programs or change settings: hooks, MCP servers, helpers, variables, modules, commands
+ * inside of texts. They run without a tool call, so no policy decides. Checked when a session starts.
  */
 import {
   closeSync,

@@ -37,9 +37,9 @@ import type { Place } from './written-paths.ts'
 export interface HookOptions {
   readonly agent: AgentName
   readonly approvalTimeoutMs: number
-  /** What happens to tools if no policies were ever loaded. */
+  /** Decision on tools if no policies were ever loaded. */
   readonly unconfigured: 'deny' | 'ask'
-  /** Installed for one project: the hooks say nothing of sessions elsewhere. */
+  /** The hooks are installed for one project: they do not report sessions elsewhere. */
   readonly isProject: boolean
   /** Installed for the whole machine. */
   readonly isManaged: boolean
@@ -66,7 +66,7 @@ const NOT_ALLOWED = { inputHash: null, approvalId: null, isRefused: true }
 
 const NOT_CONFIGURED = 'Tacho has no policies for this machine of the last 7 days, so the tool was not run.'
 
-/** What to print. Rejects if the hook itself fails; then a tool must not run. */
+/** Returns the text to print. Rejects if the hook itself fails; then a tool must not run. */
 export async function runHook(
   { ignored, ...account }: HookAccount,
   record: HookRecord,
@@ -107,7 +107,7 @@ export async function runHook(
   const run = sessionRun(tacho, { agent, sessionId, subagent: subagentOf(record) }, usedBefore)
   const labels = () => tacho.configuration.state.current?.toolLabels
   let answer = ''
-  /** For the person in front of the agent. */
+  /** Texts for the agent's user. */
   const hookTexts: string[] = []
   let deliveryMs = DELIVERY_MS
   if (isBeforeTool) {
@@ -322,7 +322,7 @@ function ageOf(tacho: Tacho): string {
   return ` (policies of ${Math.round(ageMs / 60_000)} minutes ago)`
 }
 
-/** What counts as the repository's own, if these hooks look at it. */
+/** Scope of the repository check, if these hooks make it. */
 function lookedAt({ agent, isManaged }: HookOptions): Omit<Looked, 'cwd'> {
   const { managed } = AGENTS[agent]
   const emptied = Object.keys((managed?.beside['env'] as object | undefined) ?? {}).map((name) => `env.${name}`)

@@ -25,7 +25,7 @@ export function partsOf(text: string, variables: Map<string, string>): ShellPart
   let words: string[] = []
   let written: string[] = []
   let word: string | null = null
-  /** What the next word is. */
+  /** Kind of the next word. */
   let next: 'word' | 'written' | 'read' | 'end of document' = 'word'
   /** The last lines of here-documents that begin after this line. */
   let documents: string[] = []

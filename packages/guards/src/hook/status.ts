@@ -1,4 +1,4 @@
-/** What guards the agents in a project: the policies in force, the last decision, and what waits for delivery. */
+/** State of the guards in a project: the policies in force, the last decision, and the records that wait for delivery. */
 import { readdirSync, readFileSync, statSync } from 'node:fs'
 import path from 'node:path'
 import { Tacho } from '@tacho/sdk'
@@ -19,7 +19,7 @@ export interface HookStatus {
 }
 
 export interface Waiting {
-  /** Some may have arrived already: a file is deleted only when all of its records have. */
+  /** Number of records. Some may have arrived already: a file is deleted only after all of its records have arrived. */
   readonly records: number
   /** Unix time in milliseconds. */
   readonly since: number | null

@@ -24,7 +24,7 @@ export function toolCallIn(agent: AgentName, { fields, toolCallId }: HookRecord,
   return { toolName, input, riskSignals, toolCallId }
 }
 
-/** Where the session works, and where it began: a model can change only the first. */
+/** Folders in which the session works and in which it began: a model can change only the first. */
 export function placeOf({ fields }: HookRecord): Place {
   const cwd = textOf(fields['cwd']) || process.cwd()
   return { cwd, start: cwdOf(textOf(fields['transcript_path']) ?? '') ?? cwd }

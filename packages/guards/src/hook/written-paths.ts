@@ -11,7 +11,7 @@ import { partsOf, UNKNOWN } from './shell-words.ts'
 export const WRITES_OUTSIDE = 'writes_outside_project'
 
 export interface Place {
-  /** Where the session works now. */
+  /** Folder in which the session works now. */
   readonly cwd: string
   /** The folder in which it started. */
   readonly start: string
@@ -20,7 +20,7 @@ export interface Place {
 /** Every program may write there. */
 const TEMPORARY = [tmpdir(), '/tmp', '/var/tmp', ...(process.platform === 'darwin' ? ['/var/folders'] : [])]
 const DEVICE = /^\/dev\/(null|zero|tty|stdin|stdout|stderr|fd\/\d+)$/
-/** More paths than these are not looked up: the call counts as writing outside. */
+/** Beyond this many paths, the call counts as writing outside without a check. */
 const PATHS_MAX = 1_000
 const FIELDS = ['file_path', 'path', 'filePath', 'notebook_path']
 const PATCH_FIELDS = ['command', 'patchText', 'patch', 'input']
@@ -52,7 +52,7 @@ function isInside(target: string, folders: readonly string[]): boolean {
   )
 }
 
-/** Where a path leads, through links, also if its end does not exist yet. */
+/** Resolves links of a path, also if its end does not exist yet. */
 function real(pathText: string): string {
   try {
     let existing = pathText
@@ -102,7 +102,7 @@ const SHELLS = new Set(['sh', 'bash', 'zsh', 'dash', 'ksh', 'fish'])
 /** Programs that write all their operands, and those that write the last one. */
 const ALL = new Set('rm rmdir unlink shred mkdir touch tee truncate chmod chown chgrp mv mkfifo mknod'.split(' '))
 const LAST = new Set('cp ln install rsync scp'.split(' '))
-/** Options whose value is written. */
+/** Options whose value is a path that the command writes. */
 const VALUES = new Map<string, readonly string[]>([
   ['cp', ['-t', '--target-directory']],
   ['mv', ['-t', '--target-directory']],

@@ -20,7 +20,7 @@ const LINE_BREAK = Buffer.of(0x0a)
 /** The server never sees the credentials of the guard, nor what `scripts/node` sets for its own Node and names in the last one. */
 const OWN_VARIABLES = ['TACHO_API_KEY', 'TACHO_OPERATOR_TOKEN', 'TACHO_OWN_VARIABLES']
 
-/** If the command cannot be started, a connection that says so. */
+/** Returns a connection that reports the error if the command cannot be started. */
 export async function startServer(command: string, args: readonly string[]): Promise<ServerConnection> {
   const env = { ...process.env }
   const set = (env['TACHO_OWN_VARIABLES'] ?? '').split(' ')
@@ -64,7 +64,7 @@ export async function startServer(command: string, args: readonly string[]): Pro
   }
 }
 
-/** The client may still have to say hello. */
+/** The client may not have initialized yet. */
 function unstarted(why: string): ServerConnection {
   const { promise: ended, resolve } = Promise.withResolvers<number>()
   const lines = new PassThrough()

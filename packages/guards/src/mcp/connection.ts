@@ -1,4 +1,4 @@
-/** What the guard needs from a server: a child process or an HTTP address. */
+/** A server as the guard needs it: a child process or an HTTP address. */
 import type { LongLine } from './lines.ts'
 
 export interface ServerConnection {
@@ -6,7 +6,7 @@ export interface ServerConnection {
   readonly why?: string
   /** Resolves when the server has room for more. */
   send(line: string | Buffer): Promise<void>
-  /** What the server sends, in order. Ends with the connection. */
+  /** Lines that the server sends, in order. Ends with the connection. */
   readonly lines: AsyncIterable<Buffer | LongLine>
   /** Asks the server to end, and makes sure that it does. Can be called again. */
   close(): void

@@ -20,7 +20,7 @@ const SERVERS_MAX = 200
 
 export type Change = 'description_changed' | 'schema_changed' | 'definition_changed' | 'tool_added'
 
-/** A tool whose definition nobody accepted. */
+/** A tool whose definition no person accepted. */
 export interface FlaggedTool {
   readonly name: string
   readonly change: Change
@@ -110,7 +110,7 @@ export class Definitions {
     return moved
   }
 
-  /** Another guard of the same server, or a person, may have changed the file. */
+  /** Reads the file again: another guard of the same server, or a person, may have changed it. */
   #readAgain(): void {
     const at = changedAt(this.#file)
     if (at === this.#readAt || at === 0) return

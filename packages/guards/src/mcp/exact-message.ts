@@ -16,7 +16,7 @@ declare global {
 
 export interface ExactMessage {
   readonly message: Message
-  /** What the other side gets. */
+  /** The text that the other side receives. */
   readonly text: string
   /** Why the message must not pass; null if it can. */
   readonly fault: string | null
@@ -24,7 +24,7 @@ export interface ExactMessage {
   readonly inexact: string | null
 }
 
-/** Some programs ignore the case of keys: another spelling would be a second method or tool. */
+/** Keys of a message in every spelling: some programs ignore case, so another spelling would be a second method or tool. */
 const MESSAGE_KEYS = spellings(['jsonrpc', 'id', 'method', 'params', 'result', 'error'])
 const CALL_KEYS = spellings(['name', 'arguments', 'inputResponses', 'requestState', '_meta'])
 const TASK_KEYS = spellings(['taskId', 'inputResponses', '_meta'])
@@ -33,7 +33,7 @@ const KEYS_OF = new Map([
   ['tasks/update', TASK_KEYS],
 ])
 
-/** No number that passes needs more characters: 1e308 without an exponent has 309. */
+/** Maximum length of a number: 1e308 without an exponent has 309 characters. */
 const NUMBER_LENGTH_MAX = 400
 
 /** The messages of a line, one unless it is a batch (2025-03-26); null if it is not JSON-RPC in UTF-8. */
@@ -50,7 +50,7 @@ export function readMessages(line: Buffer): ExactMessage[] | null {
       inexact: inexactIn(message.params, 'params'),
     }))
   } catch {
-    // Not JSON, or too deep to be written again.
+    // The message is not JSON, or too deep to be written again.
     return null
   }
 }
@@ -96,8 +96,8 @@ function inexactIn(value: unknown, place: string): string | null {
 
 function faultOf(message: Message): string | null {
   const { id, method, params } = message
-  // Without a key, an answer would not be found; two numbers beyond 2^53 can be one in JavaScript. A reply to an unreadable
-  // message has the id null.
+  // Reject an id without a key: its answer would not be found, and two numbers beyond 2^53 can be one in JavaScript. A reply to
+  // an unreadable message has the id null.
   if (id !== undefined && keyOf(id) === undefined && !(id === null && method === undefined)) {
     return 'The id must be a text, or a number from -(2^53 - 1) to 2^53 - 1.'
   }

@@ -85,7 +85,7 @@ export async function guardServer({
     )
   })
   const code = await server.ended
-  // What the server wrote before it ended.
+  // Wait until the last output of the server is read.
   await noted
   await guard.close(server.why === undefined && (isClosing || code === 0) ? 'COMPLETED' : 'FAILED')
   input.destroy()
@@ -107,6 +107,6 @@ async function forwardServer(guard: McpGuard, { lines }: ServerConnection): Prom
   try {
     for await (const line of lines) await guard.fromServer(line)
   } catch {
-    // Its output was closed in the middle of a line.
+    // The server's output was closed in the middle of a line.
   }
 }

@@ -328,7 +328,7 @@ export class McpGuard {
     const call = this.#calls.get(key)
     if (call?.forwarded) {
       call.forwarded.resolve({ message, line })
-      // Only the first answer counts.
+      // Only the first answer of a call counts.
       call.forwarded = undefined
       this.#remember(key)
       return

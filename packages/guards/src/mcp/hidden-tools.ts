@@ -1,4 +1,4 @@
-/** Which tools a client does not see. */
+/** Decides which tools are hidden from a client. */
 import { compileCondition } from '@tacho/policy/compile.ts'
 import { decide, type Policy } from '@tacho/policy/decide.ts'
 import { fieldsOf } from '@tacho/policy/language/fields.ts'

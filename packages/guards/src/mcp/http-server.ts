@@ -120,7 +120,7 @@ export async function connectServer(
       const cancel = new AbortController()
       if (key !== undefined && open.size < OPEN_MAX)
         open.set(key, { id: message.id, isModern: isModern(message.params), cancel })
-      // Not awaited: the answer of a request can take as long as its tool.
+      // Not awaited: the answer of a request takes as long as its tool.
       void post(message, cancel.signal, (why) => {
         if (key === undefined || !open.delete(key)) return
         queue.add(errorReply(message.id, ERRORS.server, `The MCP server failed: ${why}.`))

@@ -58,7 +58,7 @@ export function isModern(params: unknown): boolean {
   return isObject(params) && typeof metaOf(params)[PROTOCOL_VERSION] === 'string'
 }
 
-/** A tool's answer that says why it did not run: a result, so that the model reads it. */
+/** A tool's answer with the reason why it did not run: a result, so that the model reads it. */
 export function toolError(id: unknown, params: Json, text: string): string {
   const result = { content: [{ type: 'text', text }], isError: true }
   // Required since 2026-07-28.

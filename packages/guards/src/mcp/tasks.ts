@@ -46,7 +46,7 @@ export class Tasks {
     this.#asked.set(key, { taskId, isResult: method === 'tasks/result' })
   }
 
-  /** Notes what the server says. */
+  /** Notes a message of the server. */
   heard(message: Message): void {
     const { id, method, params, result, error } = message
     if (typeof method === 'string') {

@@ -13,7 +13,7 @@ export class ToolFailure extends Error {
   }
 }
 
-/** What the event records. @throws ToolFailure with the tool's own words if it failed. */
+/** Returns the result that the event records. @throws ToolFailure with the tool's own words if it failed. */
 export function resultOf({ result, error }: Message): unknown {
   if (isObject(error)) throw new ToolFailure(scalar(error['code']), scalar(error['message']))
   if (isObject(result) && result['isError'] === true) throw new ToolFailure('tool_error', textOf(result))

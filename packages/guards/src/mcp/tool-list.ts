@@ -1,4 +1,4 @@
-/** What the guard knows of a server's tools from its lists: which are hidden, flagged, and what the server says of them. */
+/** Facts about a server's tools from its lists: hidden and flagged tools, and the server's descriptions and annotations. */
 import type { Run, Tacho } from '@tacho/sdk'
 import type { Definitions } from './definitions.ts'
 import { fits } from './fits.ts'

@@ -23,7 +23,7 @@ export interface Judged {
 
 export type Judge = (signal: AbortSignal) => Promise<Judged>
 
-/** For an answer whose request was not seen here: a text replaces each call. */
+/** Edits an answer whose request was not seen here: a text replaces each call. */
 export function refuseCalls(refusing: Refusing, why: string): Editor {
   class Everything extends Map<string, string> {
     override readonly size = 1
@@ -71,7 +71,7 @@ async function* editWhole(
   for await (const piece of body) held.add(piece)
   const bytes = held.bytes()
   const whole = bytes.toString()
-  // Some servers do not say that they stream.
+  // Some servers do not announce a stream.
   if (STREAM.test(whole)) return yield* editStream(refusing, judge, Readable.from([bytes]), signal, share)
   const answer = parsedOr(whole, undefined)
   if (answer === undefined && whole.trim() !== '') throw new Error('The answer is not JSON, so it cannot be judged.')

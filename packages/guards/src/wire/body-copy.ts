@@ -83,7 +83,7 @@ export class BodyCopy {
     return whole
   }
 
-  /** So far. */
+  /** The pieces received so far. */
   pieces(): Buffer[] {
     return [...this.#pieces]
   }

@@ -7,7 +7,7 @@ interface ClientVariable {
   readonly name: string
   /** The upstream behind it, as its path in the proxy names it. */
   readonly route: string
-  /** Where the client connects without the variable. Null: the variable is set only if the user has set it. */
+  /** Address that the client uses without the variable. Null: the variable is set only if the user has set it. */
   readonly byDefault: string | null
 }
 
@@ -19,7 +19,7 @@ const OLLAMA = 'http://127.0.0.1:11434'
 export const CLIENT_VARIABLES: readonly ClientVariable[] = [
   { name: 'OPENAI_BASE_URL', route: 'openai', byDefault: OPENAI },
   { name: 'OPENAI_API_BASE', route: 'openai', byDefault: OPENAI },
-  // Its address has no version, so it needs a separate route: the others have one.
+  // This address has no version, so it needs a separate route.
   { name: 'OPENAI_HOST', route: 'openai-host', byDefault: null },
   { name: 'ANTHROPIC_BASE_URL', route: 'anthropic', byDefault: ANTHROPIC },
   { name: 'ANTHROPIC_API_BASE', route: 'anthropic', byDefault: ANTHROPIC },
@@ -39,7 +39,7 @@ export const CLIENT_VARIABLES: readonly ClientVariable[] = [
 ]
 
 export interface Redirected {
-  /** For the environment of the command. */
+  /** Variables for the environment of the command. */
   readonly variables: Readonly<Record<string, string>>
   /** Origin of each upstream, by its route. */
   readonly routes: ReadonlyMap<string, URL>

@@ -23,11 +23,11 @@ export interface OpenCall {
   readonly input: unknown
   readonly raw: string | undefined
   readonly askedAt: number
-  /** Of the model call. */
+  /** Context of the model call. */
   readonly context: Context
-  /** The SDK says itself that it never ran. */
+  /** The SDK itself reports that it never ran. */
   readonly isFaulty: boolean
-  /** What a guard decided, for its event. */
+  /** Facts of a guard's decision, for its event. */
   judged: { readonly inputHash?: string; readonly approvalId?: string }
 }
 
@@ -53,7 +53,7 @@ export interface Asked {
 
 export interface Place {
   readonly conversation: Conversation
-  /** These messages are new to the conversation. */
+  /** Messages that are new to the conversation. */
   readonly added: readonly Message[]
   readonly isNew: boolean
 }
@@ -84,7 +84,7 @@ export class Conversations {
     const ownMessages = messages.filter(({ role }) => !OF_THE_PROGRAM.has(String(role)))
     const kind = kindOf(asked)
     const states = statesOf(ownMessages)
-    // Such as embeddings.
+    // A request without messages, such as one for embeddings.
     const latest = ownMessages.length === 0 && asked.continues === undefined ? [...this.all].at(-1) : undefined
     const known = latest ? { conversation: latest, from: 0 } : this.#known(asked, ownMessages, states, kind)
     const { conversation, from } = known ?? { conversation: undefined, from: 0 }
@@ -158,7 +158,7 @@ export class Conversations {
     const busy = [...this.all].filter(({ asking, calls }) => asking > 0 || calls.size > 0)
     const isBeside = busy.some(
       (one) =>
-        // Such as the call that finds a title before the work begins.
+        // A request beside others, such as the call that finds a title before the work begins.
         (one.asking > 0 && !(hasTools && one.isMain && !one.hasTools && one.requests === 1)) ||
         (one.calls.size > 0 && hasTools && one.kind !== kind),
     )
@@ -190,7 +190,7 @@ export class Conversations {
     const isExact = ({ call }: { call: OpenCall }) => textsIn(call.input).some((value) => value === prompt)
     const isPart = ({ call }: { call: OpenCall }) =>
       textsIn(call.input).some((value) => value.length >= PROMPT_CHARS_MIN && prompt.includes(value))
-    // One call begins one conversation, as long as there are others with the same input.
+    // A call begins one conversation, as long as there are others with the same input.
     const isFree = ({ conversation, call }: { conversation: Conversation; call: OpenCall }) =>
       this.childrenOf(conversation, call.id).length === 0
     const exact = open.filter(isExact)
@@ -200,7 +200,7 @@ export class Conversations {
 
 const OF_THE_PROGRAM = new Set(['system', 'developer'])
 
-/** Where the results at the end of the messages begin. */
+/** Place of the first result at the end of the messages. */
 function lastResults(ownMessages: readonly Message[]): number {
   return ownMessages.findLastIndex(({ role }) => role === 'assistant') + 1
 }

@@ -16,13 +16,13 @@ import { openWireClient } from './wire-client.ts'
 import { WireRecorder, type GuardSettings } from './wire-recorder.ts'
 
 export interface GatewayOptions {
-  /** Of Tacho. */
+  /** URL of Tacho. */
   readonly url: string
   readonly host: string
   readonly port: number
   readonly capture: 'full' | 'metadata-only'
   readonly guard?: GuardSettings | undefined
-  /** They name the upstreams. */
+  /** Variables that name the upstreams. */
   readonly variables: Readonly<Record<string, string | undefined>>
   readonly warn: (message: string) => void
 }
@@ -55,12 +55,12 @@ const REFUSED_MS = 10_000
 const CHECK_MS = 5_000
 const CHECKS_MAX = 50
 const KEYS_MAX = 1_000
-/** Keys that Tacho has not seen yet, while it is away: anybody can make them up, and each has a folder. */
+/** Keys that Tacho has not confirmed, while it is unreachable: anybody can make them up, and each has a folder. */
 const UNKNOWN_MAX = 100
-/** Of one key at a time. */
+/** Concurrent requests of one key. */
 const REQUESTS_MAX = 256
 const RECORDERS_MAX = 1_000
-/** A conversation that nobody continues is over. */
+/** A conversation without new requests for this long is over. */
 const IDLE_MS = 300_000
 const LOOK_MS = 15_000
 const KEY = /^tacho_[\w-]{16,200}$/
@@ -73,7 +73,7 @@ export async function startGateway(options: GatewayOptions): Promise<Gateway> {
   const checked = new Map<string, Checked>()
   const checks = new Map<string, Promise<Checked>>()
   const warnedOf = new Set<string>()
-  /** When Tacho answered last. */
+  /** Time of Tacho's last answer. */
   let heardAt = -Infinity
 
   async function enter(first: string, headers: IncomingHttpHeaders): Promise<Door | number> {

@@ -30,7 +30,7 @@ const protocolAt = (read: string): Protocol | undefined => PROTOCOLS.find(([patt
 /** Reads like the most lenient server: a stricter guard would let calls pass under another spelling. */
 function canonical(path: string): string {
   let [read = ''] = path.split('?')
-  // Some servers decode what a proxy before them has decoded.
+  // Decode repeatedly: some servers decode a path that a proxy before them has already decoded.
   for (let times = 0; times < DECODED_TIMES && read.includes('%'); times++)
     read = read.replace(/%([0-9a-f]{2})/gi, (_, code: string) => String.fromCharCode(Number.parseInt(code, 16)))
   const keptWords: string[] = []
@@ -55,7 +55,7 @@ const DECODED_TIMES = 3
 export function guardedWay(method: string, path: string): 'later' | 'refused' | undefined {
   if (method === 'HEAD' || method === 'OPTIONS') return undefined
   const read = canonical(path)
-  // Of background mode.
+  // A response of background mode.
   if (method === 'GET' && /\/responses\/[^/]+$/.test(read)) return 'later'
   if (method === 'POST' && /\/responses\/[^/]+\/cancel$/.test(read)) return 'later'
   // Stored completions, and results of batches.
@@ -63,7 +63,7 @@ export function guardedWay(method: string, path: string): 'later' | 'refused' | 
   if (isStored) return method === 'DELETE' ? undefined : 'refused'
   const protocol = protocolAt(read)
   const isCall = protocol?.refusing !== undefined && !/\/threads\/[^/]+\/messages$/.test(read)
-  // Some servers accept another method in place of POST.
+  // Refuse other methods: some servers accept them in place of POST.
   return isCall && method !== 'POST' ? 'refused' : undefined
 }
 
@@ -82,7 +82,7 @@ export function errorIn(answer: unknown, status: number): Record<string, unknown
   }
 }
 
-/** Reads an answer as it comes. */
+/** Reads an answer while it arrives. */
 export class AnswerReader {
   readonly #protocol: Protocol
   readonly #decoder = new TextDecoder()
@@ -112,7 +112,7 @@ export class AnswerReader {
     if (this.#isLines || contentType?.includes('event-stream')) this.#collector = protocol.stream()
   }
 
-  /** Nothing follows. Chat completions have their tokens after their last piece. */
+  /** Whether the answer is complete. The tokens of chat completions come after the last piece. */
   get isOver(): boolean {
     return this.#isOver || (this.isComplete && this.#protocol.name !== 'openai-chat')
   }
@@ -161,7 +161,7 @@ export class AnswerReader {
     if (this.#collector) return this.#lines(piece)
     this.#text += piece
     if (this.#isStreamKnown) return
-    // Some servers do not say that they stream. A long text is not read again with each piece.
+    // Some servers do not announce a stream. A long text is not read again with each piece.
     const text = this.#text
     this.#isStreamKnown = /\S.{6}/s.test(text) || text.length > BLANK_CHARS_MAX
     if (!STREAM.test(text)) return
@@ -234,9 +234,9 @@ export class AnswerReader {
   }
 }
 
-/** How the text of a stream of events begins. */
+/** Matches the beginning of an event stream. */
 export const STREAM = /^\s*(?:data|event|id|retry)?:/
-/** Not in the middle of a line end. */
+/** A line end; a CR at the end of the text may be half of one. */
 const LINE_END = /\r\n|\n|\r(?!$)/
 const BLANK_CHARS_MAX = 65_536
 /** A longer answer is recorded without the text that came. */

@@ -27,7 +27,7 @@ export interface WireRequest {
   readonly method: string
   /** The name of its upstream, such as `openai`. */
   readonly route: string
-  /** After the route, with its query. */
+  /** The path after the route, with its query. */
   readonly path: string
   readonly headers: IncomingHttpHeaders
 }
@@ -46,7 +46,7 @@ export interface Observer {
   record(): Promise<unknown>
   /** The answer says that it has ended. */
   readonly isOver: boolean
-  /** Its last call. `left`: the client did not wait; `broken`: the upstream failed. */
+  /** Reports the end of the exchange; the last method called. `left`: the client did not wait; `broken`: the upstream failed. */
   ended(how: 'whole' | 'left' | 'broken', why?: string): void
 }
 
@@ -72,17 +72,17 @@ export interface Editor {
   ): AsyncIterable<Buffer>
 }
 
-/** What a request that may pass finds behind the door. */
+/** Upstreams and handlers for a request that may pass. */
 export interface Door {
   /** Address of the upstream by route. Its path is part of the client's path. */
   readonly routes: ReadonlyMap<string, URL>
-  /** Some clients leave out a part of the path that others add. */
+  /** Completes the client's path: some clients leave out a part that others add. */
   readonly completePath?: (route: string, path: string) => string
   readonly observe?: (request: WireRequest) => Observer | undefined
   readonly answerer?: Answerer | undefined
   /** The client gets the end of an answer when it is recorded. */
   readonly isDurable?: boolean
-  /** No redirection leads the client past this proxy. */
+  /** Redirects must not lead the client past this proxy. */
   readonly isGuarded?: boolean
   /** The request is over. */
   readonly leave?: () => void
@@ -96,7 +96,7 @@ export interface ProxyOptions {
 }
 
 export interface Proxy {
-  /** Without a path. */
+  /** Origin of the upstream, without a path. */
   readonly origin: string
   /** Requests under way are cut off after `graceMs`. */
   close(graceMs?: number): Promise<void>

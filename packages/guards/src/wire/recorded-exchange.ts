@@ -1,4 +1,4 @@
-/** One request and its answer, as they are recorded, and judged where the proxy guards. */
+/** Records one request and its answer, and judges the answer where the proxy guards. */
 import type { IncomingHttpHeaders } from 'node:http'
 import type { Tacho } from '@tacho/sdk'
 import { coreOf } from '../../../sdk/src/border.ts'
@@ -20,7 +20,7 @@ export interface Recording {
   readonly tacho: Tacho
   readonly isGuarding: boolean
   readonly conversations: Conversations
-  /** No answer is still read. */
+  /** All answers have been read. */
   readonly isSettled: boolean
   settled(): Promise<void>
   ending(read: Promise<unknown>): void
@@ -43,7 +43,7 @@ export class RecordedExchange implements Observer {
   readonly #request: WireRequest
   /** Work that waits while earlier answers are still read. */
   #waiting: (() => void)[] | undefined
-  /** Of what waits. */
+  /** Share of memory for the waiting answers. */
   readonly #share = new AnswerShare()
   #hasNoRoom = false
   #isAsked = false
@@ -55,7 +55,7 @@ export class RecordedExchange implements Observer {
   #status = 0
   #headers: IncomingHttpHeaders = {}
   #read: Promise<ModelResult> | undefined
-  /** All of the answer was read. */
+  /** The answer was read completely. */
   #isWhole = false
   /** An SDK records the program: this only guards. */
   readonly #isSilent: boolean
@@ -182,7 +182,7 @@ export class RecordedExchange implements Observer {
   }
 
   async #judge(signal: AbortSignal): Promise<Judged> {
-    // Also if earlier answers are still read.
+    // Wait for earlier answers that are still read.
     await this.#recorder.settled()
     const { asked, finishReason } = await this.#end('whole')
     if (!this.#isWhole) throw new Error('The answer cannot be read, so it cannot be judged.')
@@ -209,7 +209,7 @@ export class RecordedExchange implements Observer {
     return how === 'broken' ? { message: 'The answer of the model broke.', code: why } : undefined
   }
 
-  /** No answer came. */
+  /** Records a request without an answer. */
   #without(how: 'whole' | 'left' | 'broken', why: string | undefined): void {
     if (how === 'left') this.#call?.abort()
     else this.#call?.fail({ message: 'The model gave no answer.', code: why })

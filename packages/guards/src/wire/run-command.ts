@@ -7,10 +7,10 @@ import { once } from 'node:events'
 import { constants } from 'node:os'
 
 export interface CommandEnd {
-  /** As in a shell: 128 plus the number of the signal that ended the program. */
+  /** Exit code as in a shell: 128 plus the number of the signal that ended the program. */
   readonly code: number
   readonly signal: NodeJS.Signals | null
-  /** It ended after a signal that a person or a supervisor sent. */
+  /** The program ended after a signal that a person or a supervisor sent. */
   readonly isStopped: boolean
 }
 

@@ -71,7 +71,7 @@ async function write(request: http.ClientRequest, body: AsyncGenerator<Buffer>):
   request.end()
 }
 
-/** Resolves when there is room for more, or nobody reads any more. */
+/** Resolves when there is room for more, or when the reader has left. */
 export function writePiece(to: Writable, piece: Buffer): Promise<void> | undefined {
   if (to.destroyed || to.write(piece)) return undefined
   return new Promise((resolve) => {

@@ -14,7 +14,7 @@ export interface WireClient {
   close(): Promise<void>
 }
 
-/** Kept in metadata-only mode too. */
+/** Keys that metadata-only mode keeps too. */
 const WIRE_KEYS = ['recordedBy', 'parentRunId', 'runId', 'exitCode', 'signal']
 /** How long to wait for the first answer of Tacho. */
 const ANSWER_MS = 2_000

@@ -18,7 +18,7 @@ export interface WireNames {
   readonly agentName: string
   readonly agentId?: string | undefined
   readonly sessionId?: string | undefined
-  /** Of the program's own run. */
+  /** Run id of the program's own run. */
   readonly runId?: string | undefined
 }
 
@@ -121,7 +121,7 @@ export class WireRecorder implements Recording {
 
   /** Resolves when all answers are read and every run is ended. */
   async end(outcome: Outcome, facts: Fields): Promise<void> {
-    // What waited behind the last answers is read after them.
+    // Items that waited behind the last answers are read after them.
     do {
       await this.settled()
       await nextTurn()

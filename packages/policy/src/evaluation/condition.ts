@@ -11,7 +11,7 @@ export type Condition = {
   readonly run: Step
   /** Whether it needs the past of the run. */
   readonly readsHistory: boolean
-  /** It is false for all other tools, and reads nothing to say so. */
+  /** The only tool for which the condition can be true. It is false for all others without reading facts. */
   readonly tool?: string | undefined
 }
 
@@ -22,7 +22,7 @@ export function conditionOf(source: string, root: Node): Condition {
   const nodes = nodesOf(root)
   const names = new Set(nodes.map(dottedName))
   const readsHistory = nodes.some(isOfHistory) || names.has('run.labels') || names.has('run.calls')
-  // There, `tool.name` is the tool's own name.
+  // In a condition that reads `tool.server`, `tool.name` is the tool's own name.
   const tool = names.has('tool.server') ? undefined : firstToolOf(root)
   return Object.freeze({ source, root, names, run: build(root), readsHistory, tool })
 }
@@ -30,6 +30,6 @@ export function conditionOf(source: string, root: Node): Condition {
 /** The conditions of earlier processes, which the same program checked. */
 export interface ConditionStore {
   get(source: string): Condition | undefined
-  /** Only conditions without a fault. */
+  /** Adds only conditions without a fault. */
   add(source: string, root: Node): void
 }

@@ -5,7 +5,7 @@ import { VARIABLE_NAMES } from '../language/variables.ts'
 
 type Refuse = (node: Node, message: string) => void
 
-/** What a node reads: the depth of the outermost loop whose variable it reads, or one of these. */
+/** Dependency of a node: the depth of the outermost loop whose variable it reads, or one of these. */
 const FACT = -1
 const NOTHING = Infinity
 

@@ -13,13 +13,13 @@ export type LoopParts = {
   readonly weight: number
   readonly notIterable: Failure
   readonly notBool: Failure
-  /** It goes over the calls of the run, and reads only what they never lose. */
+  /** The loop covers the calls of the run, and reads only fields that they never lose. */
   readonly isOfSettled: boolean
-  /** Which calls can count, if the condition of the loop says so. */
+  /** Restriction of the calls that can count, if the condition of the loop implies one. */
   readonly sought: Sought | undefined
 }
 
-/** What a loop found in the calls that it has seen. */
+/** Results of a loop on the calls that it has evaluated. */
 interface Past {
   readonly first?: Value | undefined
   readonly seen: number
@@ -39,7 +39,7 @@ export function buildLoop(parts: LoopParts): Step {
   const decisive = loop === 'exists/2' || (loop === 'all/2' ? false : undefined)
   const isDecided = (result: Value | Failure) =>
     decisive === undefined ? result instanceof Failure : result === decisive
-  /** By the list of calls, which a history extends. */
+  /** Past results by the list of calls, which a history extends. */
   const pasts = new WeakMap<readonly Value[], Past>()
   return (scope) => {
     const source = iterable(scope)

@@ -6,7 +6,7 @@ import { isShort } from '../language/syntax.ts'
 import type { Scope, Step, Value } from './value.ts'
 
 export interface Sought {
-  /** Of a call. */
+  /** Path in a call. */
   readonly path: readonly string[]
   /** Reads no call, and spends no step. */
   readonly value: Step

@@ -92,13 +92,13 @@ export function parseDuration(text: string): Duration | undefined {
   return Duration.of(text.startsWith('-') ? -nanos : nanos)
 }
 
-/** In UTC: 2026-11-20T08:00:00.5Z. */
+/** Formats in UTC: 2026-11-20T08:00:00.5Z. */
 export function showTimestamp({ seconds, nanos }: Timestamp): string {
   const [whole = ''] = new Date(Number(seconds) * 1000).toISOString().split('.')
   return `${whole}${showFraction(nanos - seconds * SECOND)}Z`
 }
 
-/** In seconds: 5400s, -1.5s. */
+/** Formats in seconds: 5400s, -1.5s. */
 export function showDuration({ nanos }: Duration): string {
   const size = nanos < 0n ? -nanos : nanos
   return `${nanos < 0n ? '-' : ''}${size / SECOND}${showFraction(size % SECOND)}s`

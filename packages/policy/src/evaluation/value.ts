@@ -68,7 +68,7 @@ export class OutOfSteps extends Error {
   }
 }
 
-/** What conditions see of the past of a run (history/run-history.ts). */
+/** The past of a run as conditions see it (history/run-history.ts). */
 export interface History {
   readonly labels: readonly string[]
   readonly calls: readonly Value[]
@@ -82,7 +82,7 @@ export interface FactReader {
   readonly history: History | undefined
 }
 
-/** One evaluation: its facts, loop variables and remaining steps. */
+/** State of one evaluation: its facts, loop variables and remaining steps. */
 export class Scope {
   readonly fact: FactReader['fact']
   readonly history: FactReader['history']

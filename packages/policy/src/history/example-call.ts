@@ -13,7 +13,7 @@ export interface ExampleCall extends Pick<Facts, 'agent' | 'session' | 'risk'> {
   readonly input?: Facts['tool']['input']
   readonly annotations?: Facts['tool']['annotations']
   readonly run?: Facts['run']
-  /** What the user said, and calls that returned or failed. Oldest first. */
+  /** Earlier steps: the user's words, and calls that returned or failed. Oldest first. */
   readonly past?: readonly PastStep[]
   readonly expect: string
   /** The policies that must match, in any order. Absent: not compared. */
@@ -32,7 +32,7 @@ export interface PastStep {
 export interface DecidedExample {
   readonly ok: boolean
   readonly action: string
-  /** Those that match. */
+  /** Policies that match. */
   readonly policies: readonly string[]
   readonly failures: readonly { readonly policyId: string; readonly message: string }[]
 }

@@ -24,7 +24,7 @@ export class RecordedHistory {
   readonly #asked = new Map<string, { readonly name: string; readonly input: Fields | null }>()
   /** Ids of calls whose output was read. */
   readonly #read = new Set<string>()
-  /** What was decided about a tool and input. */
+  /** Decisions by tool and input. */
   readonly #decisions = new Map<string, Action>()
 
   /** @param now Unix time in milliseconds @param later of the run's history */
@@ -34,7 +34,7 @@ export class RecordedHistory {
     this.#now = now
   }
 
-  /** An event of the run. Other types say nothing about its past. */
+  /** An event of the run. Other types do not change its past. */
   see(type: string, payload: unknown): void {
     const facts = fieldsOf(payload)
     if (type === 'LLM_CALL') this.converse(facts['messages'])
@@ -86,7 +86,7 @@ export class RecordedHistory {
     if (outcome === 'never_ran') return
     if (typeof toolCallId === 'string') remember(this.#read, toolCallId)
     const hasFailed = error !== undefined
-    // What a model gets of a failure.
+    // The text of a failure that a model gets.
     const read = hasFailed ? (isFields(error) ? error['message'] : error) : (output ?? null)
     const tool = {
       name: textOf(toolName),
@@ -123,7 +123,7 @@ function textsOf(content: unknown): string[] {
   return parts.map((part) => (isFields(part) ? part['text'] : part)).filter((text) => typeof text === 'string')
 }
 
-/** False if it was there. */
+/** Adds a text. False if it was already there. */
 function remember(known: Set<string>, text: string): boolean {
   if (known.has(text)) return false
   known.add(text)

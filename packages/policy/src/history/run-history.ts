@@ -1,5 +1,5 @@
 /**
- * What a run has done and read, for conditions: `run.labels`, `run.calls` and `origin(value)`. A client keeps one for each run,
+ * History of a run, for conditions: `run.labels`, `run.calls` and `origin(value)`. A client keeps one for each run,
  * and the server makes one of recorded events. Bounded: 1,000 calls, inputs of 131,072 characters, and the index of values.
  *
  * Its own words beside the labels of tools:
@@ -22,20 +22,20 @@ export const HISTORY_LABELS = { user: 'user', unlabelled: 'unlabelled', unknown:
 /** A call that ran, or that was refused. */
 export interface HistoryCall {
   readonly tool: string
-  /** What was judged; null if it could not be read. */
+  /** Input that was judged; null if it could not be read. */
   readonly input: Readonly<Record<string, unknown>> | null
   /** Whether it ran and did not fail. */
   readonly ok: boolean
   readonly decision: Action
-  /** What the tool does. */
+  /** Labels of the tool's effects. */
   readonly does: readonly string[]
-  /** What its output is. */
+  /** Labels of the tool's output. */
   readonly labels: readonly string[]
-  /** What the model gets of it. Absent: nothing. */
+  /** Output that the model gets. Absent: none. */
   readonly output?: unknown
 }
 
-/** What another process of the run needs, as plain JSON. Inputs and values are not part of it. */
+/** State that another process of the run needs, as plain JSON. Inputs and values are not part of it. */
 export interface CarriedHistory {
   readonly labels: readonly string[]
   readonly calls: readonly CarriedCall[]
@@ -47,7 +47,7 @@ const CALLS_MAX = 1_000
 const CARRIED_CALLS_MAX = 100
 const INPUT_CHARS_MAX = 131_072
 const CACHED_MAX = 256
-/** Fewer are read at once: a timer would cost more. */
+/** Fewer outputs are read at once: a timer would cost more. */
 const LATER_CHARS = 16_384
 /** More do not wait: hosts would hold the texts of many outputs. */
 const UNREAD_CHARS_MAX = 1_048_576
@@ -57,7 +57,7 @@ export class RunHistory implements History {
   readonly #calls = new Calls()
   readonly #labels = new Set<string>()
   readonly #values = new ValueIndex()
-  /** By bit. */
+  /** Name of each source, by its bit. */
   readonly #sources: string[] = [HISTORY_LABELS.user, HISTORY_LABELS.unlabelled]
   readonly #origins = new Map<string | number, readonly string[]>()
   readonly #later: ((act: () => void) => void) | undefined
@@ -194,7 +194,7 @@ export class RunHistory implements History {
     else this.#unreadChars = 0
   }
 
-  /** 0 if there are too many: then the values cannot be told apart. */
+  /** 0 if there are too many sources: then the values cannot be distinguished. */
   #bitOf(label: string): number {
     let bit = this.#sources.indexOf(label)
     if (bit < 0 && this.#sources.length < SOURCES_MAX) bit = this.#sources.push(label) - 1
@@ -253,7 +253,7 @@ class Calls {
   }
 }
 
-/** As JSON, which is what a model gets. Undefined if it has none, or too much. */
+/** A value as JSON, which is what a model gets. Undefined if it has no JSON form, or is too large. */
 function readable(given: unknown): { value: Value; chars: number } | undefined {
   const json = jsonOf(given)
   const value = json === undefined ? undefined : valueOf(json)

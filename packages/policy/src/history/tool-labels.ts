@@ -1,6 +1,6 @@
 /**
- * What tools do, and what their outputs are: words that a team gives them, such as `untrusted` (written by strangers), `private`,
- * `external` (reaches people or systems outside), `destructive` and `money`.
+ * Labels of tools and of their outputs, which a team defines: such as `untrusted` (written by strangers), `private`, `external`
+ * (reaches people or systems outside), `destructive` and `money`.
  */
 import { compiled } from '../compiled.ts'
 import { evaluate } from '../evaluate.ts'
@@ -8,9 +8,9 @@ import { toolNameOf } from '../language/tool-name.ts'
 import type { Facts } from '../language/variables.ts'
 import { HISTORY_LABELS } from './run-history.ts'
 
-/** One rule. Rules add up. */
+/** A rule. A tool gets the labels of all rules that match. */
 export interface ToolLabels {
-  /** Its name, with or without its MCP server; one `*` stands for any characters. */
+  /** Name of the tool, with or without its MCP server; one `*` stands for any characters. */
   readonly tool: string
   /** Labels of its output. */
   readonly output?: readonly string[] | undefined

@@ -13,9 +13,9 @@ const SETS_MAX = 255
 
 const SLOTS_MIN = 1 << 10
 const SLOTS_MAX = 1 << 17
-/** That are read in one part. */
+/** Characters that are read in one part. */
 const PART_CHARS = 16_384
-/** Of all slots. */
+/** Maximum share of used slots. */
 const FILL_MAX = 0.85
 /** Numbers that people write in groups: of accounts, cards and phones. At least half of the characters are digits. */
 const GROUPED = /^(?=(?:\D*\d){5}).{7,34}$/s
@@ -25,7 +25,7 @@ const VALUE_WORDS_MAX = 64
 
 const DIGITS = /^[0-9]+$/
 
-/** Differs in each process, so that nobody can make two values with one hash. */
+/** Differs in each process, so that an attacker cannot construct two values with one hash. */
 const SEED = crypto.getRandomValues(new Uint32Array(1))[0] as number
 const PAIR = SEED ^ 0x9e3779b9
 const NUMBER = SEED ^ 0x85ebca6b
@@ -37,7 +37,7 @@ export class ValueIndex {
   /** Each set of sources that a value has. */
   readonly #sets = [0]
   #used = 0
-  /** Of the last word of the text that is being read, or 0. */
+  /** The last word of the text that is being read, or 0. */
   #previous = 0
   /** Whether a text, or a part of one, is missing. */
   isFull = false
@@ -62,7 +62,7 @@ export class ValueIndex {
     }
   }
 
-  /** Of one part. Returns where the next one begins. */
+  /** Adds the words of one part. Returns where the next part begins. */
   #addWords(plain: string, from: number, source: number): number {
     let at = from
     while (at < plain.length && at < from + PART_CHARS) {
@@ -145,7 +145,7 @@ export class ValueIndex {
     const sources = known | source
     if (sources === known) return
     let set = this.#sets.indexOf(sources)
-    // Far more than labels make, unless somebody makes them for that.
+    // Far more than labels need, unless an attacker constructs them.
     if (set < 0 && this.#sets.length > SETS_MAX) this.isFull = true
     else {
       if (set < 0) set = this.#sets.push(sources) - 1

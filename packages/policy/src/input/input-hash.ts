@@ -7,6 +7,6 @@ import { inputText } from './input-text.ts'
  * @throws TypeError as `inputText` does.
  */
 export function inputHash(toolName: string, input: unknown): string {
-  // Not WebCrypto: it is asynchronous, and missing on pages over plain http.
+  // WebCrypto is asynchronous, and missing on pages over plain http.
   return bytesToHex(sha256(utf8ToBytes(inputText(toolName, input))))
 }

@@ -1,6 +1,6 @@
 import { VARIABLE_NAMES } from './variables.ts'
 
-/** Only conditions of labels can read it: a policy decides before the tool runs. */
+/** Only conditions of labels can read the output: a policy decides before the tool runs. */
 export const OUTPUT = 'tool.output'
 
 /** Fields by variable: `tool` has name, input and so on; a variable without a dot has none. */

@@ -103,7 +103,7 @@ export function onlyToolOf(node: NodeOf<'method'>): string | undefined {
   return toolIn(condition)
 }
 
-/** What joins the parts of a loop's condition, and what in a part rules a call out. */
+/** Operators of a loop's condition: the one that joins its parts, and the one with which a part excludes a call. */
 function operatorsOf({ name }: NodeOf<'method'>): readonly [joiner: string, comparison: string] {
   return name === 'all' ? ['||', '!='] : ['&&', '==']
 }

@@ -8,11 +8,11 @@ const OF_SERVER = /^mcp__(.+?)__(.+)$/s
 export interface ToolName {
   /** '' for a tool that is not of an MCP server. */
   readonly server: string
-  /** Without `mcp__server__`. */
+  /** Name without `mcp__server__`. */
   readonly own: string
 }
 
-/** @param server what the client says of the server; then the name is the tool's own. */
+/** @param server the server that the client reports; then the name is the tool's own. */
 export function toolNameOf(name: string, server?: string | null): ToolName {
   if (server) return { server, own: name }
   const [, named, own] = OF_SERVER.exec(name) ?? []

@@ -41,7 +41,7 @@ export function isNumeric({ name }: Type): boolean {
   return name === 'int' || name === 'double'
 }
 
-/** For people: `list<string>`, or dyn if the type is known only at the call. */
+/** Text of a type for people: `list<string>`, or dyn if the type is known only at the call. */
 export function showType(type: Type): string {
   if ('of' in type) return type.name === 'list' ? `list<${showType(type.of)}>` : `map<string, ${showType(type.of)}>`
   return type.name === 'json' ? 'dyn' : type.name

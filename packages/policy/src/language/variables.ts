@@ -51,12 +51,12 @@ export const VARIABLE_NAMES = Object.keys(VARIABLES) as VariableName[]
 export type Facts = {
   tool: {
     name: string
-    /** Its MCP server, if the name does not say it (tool-name.ts). */
+    /** The tool's MCP server, if the name does not contain it (tool-name.ts). */
     server?: string | null | undefined
     input?: Readonly<Record<string, unknown>> | null | undefined
     annotations?: Readonly<Record<string, unknown>> | null | undefined
     labels?: readonly string[] | null | undefined
-    /** Only for labels: no policy reads it. */
+    /** Output of the tool, for conditions of labels: no policy reads it. */
     output?: unknown
   }
   agent?: { id?: string | null | undefined; name?: string | null | undefined } | null | undefined
@@ -66,7 +66,7 @@ export type Facts = {
         cost?: number | null | undefined
         totalTokens?: number | null | undefined
         toolCalls?: number | null | undefined
-        /** Without it, conditions on the past of the run fail. */
+        /** Past of the run; without it, conditions on the past fail. */
         history?: History | null | undefined
       }
     | null

@@ -62,7 +62,7 @@ export class Automaton {
           this.#forget()
           forgotten++
         }
-        // For this text caching does not pay off: continue without it.
+        // Caching does not pay off for this text: continue without it.
         next = forgotten > 1 ? this.#follow(state, rune, around) : this.#learn(state, key, rune, around)
       }
       if (next === true) return true

@@ -4,7 +4,7 @@
  */
 export type Program = Int32Array
 
-/** Where the instructions begin. */
+/** Index of the first instruction. */
 export const HEAD = 2
 export const FIELDS = 4
 

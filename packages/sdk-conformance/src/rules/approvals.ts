@@ -37,7 +37,7 @@ const transfer = (subject: Subject, approvalTimeoutMs = TIMEOUT_MS) =>
 const pend = (subject: Subject) =>
   subject.call({ callId: 'call', toolName: 'transfer', input: INPUT, approvalTimeoutMs: TIMEOUT_MS, approvalWaitMs: 0 })
 
-/** These answers mean no. */
+/** A rule for answers that mean no. */
 function refused(name: string, title: string, ask: Answer[], answers: Answer[], timeoutMs = 3_000): Rule {
   return {
     id: `approvals/${name}`,

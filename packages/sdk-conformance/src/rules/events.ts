@@ -78,7 +78,7 @@ export const eventRules: Rule[] = [
     title: 'Only the retryable ids of a batch are sent again; accepted and rejected ones never',
     async run(subject) {
       const { service } = subject
-      // Nothing is judged before all three are recorded.
+      // The service rejects all requests until the three are recorded.
       service.script('events', refuse(503))
       const ids: string[] = []
       for (let n = 0; n < 3; n++) ids.push(await subject.record({ label: `${n}` }))

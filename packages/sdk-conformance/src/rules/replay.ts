@@ -33,7 +33,7 @@ function tape(): Answer {
   }
 }
 
-/** As the host of a replay answers it. */
+/** The answer of a replay's host to a step. */
 function step(tapeStep: (typeof TAPE)[number], number: number) {
   const { tool, input, output, error } = { output: undefined, error: undefined, ...tapeStep }
   const answer = error ? { answer: 'failed', error } : { answer: 'returned', output }
@@ -41,7 +41,7 @@ function step(tapeStep: (typeof TAPE)[number], number: number) {
   return { ...answer, step: number, inputHash: hash('sha256', JSON.stringify(['tacho-input-1', tool, sorted])) }
 }
 
-/** What an agent sees of these calls: the outputs, and the messages of errors. */
+/** Results of these calls that an agent sees: the outputs, and the messages of errors. */
 async function play({ service, call, refresh }: Subject, asked: readonly Asked[], answers: Answer): Promise<unknown[]> {
   service.script('tool-calls', answers)
   await refresh()
@@ -118,7 +118,7 @@ export const replayRules: Rule[] = [
       const other = { tool: 'notify', input: { to: 'Bob' } } as const
       const seen = await play(subject, [order, refund, other], (response, request) => {
         const { toolName, client } = request.json as { toolName: string; client?: string }
-        // Not every SDK takes them.
+        // Not every SDK takes answers in advance.
         if (toolName === 'refund') return json(200, step(refund, 2))(response, request)
         if (toolName === 'notify') return stop(response, request)
         return json(200, client === undefined ? first : { ...first, ahead })(response, request)

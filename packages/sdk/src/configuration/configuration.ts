@@ -50,7 +50,7 @@ export interface DeployedPolicy {
 
 /** Labels of tools. Rules add up. */
 export interface ToolLabels {
-  /** One `*` stands for any characters. */
+  /** Name of the tool; one `*` stands for any characters. */
   readonly tool: string
   /** Labels of the output, for example `untrusted` or `private`. */
   readonly output?: readonly string[]

@@ -1,11 +1,11 @@
-/** For hosts that start while the service is down. */
+/** Caches the configuration for hosts that start while the service is down. */
 import { readFileSync, statSync, utimesSync } from 'node:fs'
 
 export interface KeptConfiguration {
   readonly etag: string | null
   /** Unix time in milliseconds. */
   readonly confirmedAt: number
-  /** As the service sent it. It is checked again when it is read. */
+  /** The body as the service sent it. It is checked again when it is read. */
   readonly body: unknown
 }
 
@@ -56,7 +56,7 @@ export function createDiskCache(
         const now = new Date()
         utimesSync(file, now, now)
       } catch {
-        // Then only the age after a restart is wrong.
+        // If this fails, only the age after a restart is wrong.
       }
     },
     async write(newConfiguration) {

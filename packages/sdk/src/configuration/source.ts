@@ -44,9 +44,9 @@ const OLD_AFTER_MS = 300_000
 const LEAVE_MS = 1_000
 /** A short process asks once. */
 const WATCH_AFTER_MS = 1_000
-/** Half a minute between waits of a program that is taken for one whose work is over. */
+/** Half a minute between polls of a program whose work seems to be over. */
 const ENDED_WAITS_MAX = 5
-/** So late can a timer be on a busy machine. */
+/** Delay that a timer can have on a busy machine. */
 const LATE_MS = 1_000
 /** Every HTTP client can send these characters in a header. */
 const HEADER_TEXT = /^[\x20-\x7e]+$/
@@ -73,12 +73,12 @@ export class ConfigurationSource {
   #first: Promise<void> | undefined
   #loading: Promise<boolean> | undefined
   #timer: Timer | undefined
-  /** By the clock, when the timer should refresh. */
+  /** Clock time at which the timer should refresh. */
   #dueAt = Infinity
   #loadingSince = 0
   #isWatching = false
   #wait: AbortController | undefined
-  /** In succession, at once. */
+  /** Number of consecutive waits that ended at once. */
   #endedWaits = 0
   /** A timer on time keeps no call waiting. */
   #isLate = false
@@ -143,7 +143,7 @@ export class ConfigurationSource {
     await this.#atMost(Math.max(0, since + timeoutMs - now()), this.refresh())
   }
 
-  /** Something did not reach a prompt: the deployed version, because nothing is loaded yet, or a value of `variable`. */
+  /** Reports a prompt that lacks something: its deployed version, because nothing is loaded yet, or a value of `variable`. */
   missed(name: string, variable?: string): void {
     void this.start()
     if (this.#isStopped) return
@@ -217,7 +217,7 @@ export class ConfigurationSource {
     await this.refresh()
   }
 
-  /** True if what was kept is fresh. */
+  /** Reads the cached configuration. True if it is fresh. */
   async #readKept(): Promise<boolean> {
     const cachedConfiguration = await this.#cache?.read()
     // An age that is no number is too old.
@@ -259,7 +259,7 @@ export class ConfigurationSource {
     if (reply.kind === 'no-reply') return this.#fail(reply.message, null)
     const wait = Number(reply.header('x-tacho-wait'))
     if (wait > 0) this.#watch(wait, watchAfterMs)
-    // With a file, the next process goes on as the same client.
+    // With a file, the next process continues as the same client.
     this.isCounted = !this.#cache && (reply.status === 200 || reply.status === 304)
     if (reply.status === 304 && this.#current) {
       this.#confirm()
@@ -290,8 +290,9 @@ export class ConfigurationSource {
   }
 
   /**
-   * Where the service offers it, it answers as soon as the configuration changes. The timer goes on beside it, for a frozen process
-   * and a lost connection. Bun and Deno do not say when nothing else keeps the process running.
+   * Long-polls where the service supports it: the service answers as soon as the configuration changes. The timer continues
+   * beside it, for a frozen process and a lost connection. Bun and Deno do not report when nothing else keeps the process
+   * running.
    */
   #watch(seconds: number, afterMs = WATCH_AFTER_MS): void {
     const { runtime, settings } = this.#core
@@ -305,7 +306,7 @@ export class ConfigurationSource {
       this.#isWatching = false
       const isEarly = runtime.now() - since < WATCH_AFTER_MS
       if (reply?.kind === 'reply') {
-        // One that does not wait must not be asked without end.
+        // Do not poll again at once if the service answered without waiting.
         await this.#take(reply, isEarly && reply.status === 304 ? undefined : 0)
       } else if (this.#isStopped) return
       else if (this.#wait?.signal.aborted) {
@@ -336,7 +337,7 @@ export class ConfigurationSource {
     })
   }
 
-  /** Says that the process ends, so that operators do not wait for it. The next refresh says otherwise. */
+  /** Reports that the process ends, so that operators do not wait for it. The next refresh revokes this. */
   async leave(): Promise<void> {
     if (!this.isCounted) return
     this.isCounted = false

@@ -6,7 +6,7 @@ export interface PerEvent {
   readonly retry: ReadonlySet<string>
   /** Reasons by event id. */
   readonly rejected: ReadonlyMap<string, string>
-  /** What is sent again was corrected. */
+  /** Items that are sent again were corrected, so send them now. */
   readonly now?: true
 }
 
@@ -32,7 +32,7 @@ export function verdictOf(
   const reason = keyRefusal(result)
   if (reason) return { kind: 'stop', reason }
   if (status === 400 || status === 413) return { kind: 'split' }
-  // Another status means a wrong address or a proxy, which an operator can fix.
+  // Another status indicates a wrong address or a proxy, which an operator can fix.
   return retry(result, `status ${status}`)
 }
 
@@ -52,7 +52,7 @@ function retry({ header }: { header: (name: string) => string | null }, why: str
   return { kind: 'retry', retryAfter: header('retry-after'), why }
 }
 
-/** The usual verdict, shared, so that no id is looked up. */
+/** The usual verdict, shared, so that ids need no lookup. */
 export const ACCEPTED = { kind: 'events', retry: new Set(), rejected: new Map() } as const satisfies PerEvent
 
 export function readBatchAnswer(json: unknown, eventIds: readonly string[]): PerEvent | undefined {
@@ -64,10 +64,10 @@ export function readBatchAnswer(json: unknown, eventIds: readonly string[]): Per
   const codes = new Map(Array.isArray(rejections) ? rejections.map(codeOf) : [])
   const rejected = new Map<string, string>()
   const refused = new Set(rejectedEventIds)
-  // Only ids of this batch: an answer may contain others.
+  // Read only ids of this batch: an answer may contain others.
   for (const id of eventIds) if (refused.has(id) && !retry.has(id)) rejected.set(id, codes.get(id) ?? 'rejected')
   const unnamed = eventIds.filter((id) => !retry.has(id) && !rejected.has(id))
-  // Some events were not stored, and the answer does not say which.
+  // Some events were not stored, and the answer does not name them.
   if ((accepted as number) < unnamed.length) for (const id of unnamed) retry.add(id)
   return { kind: 'events', retry, rejected }
 }

@@ -3,7 +3,7 @@ import type { QueuedItem } from './queue.ts'
 /** By the address of a service whose clock is behind this machine's: an event's fields with the time of the service. */
 export const corrections = new Map<string, (fields: string) => string>()
 
-/** The batch in pieces. One event of each recorder says what was dropped before. */
+/** The batch in pieces. One event of each recorder reports earlier drops. */
 export function piecesOf(batch: readonly QueuedItem[], baseUrl: string): string[] {
   const corrected = corrections.get(baseUrl)
   const toldReasons = new Set()

@@ -7,11 +7,11 @@ import { corrections } from './batch.ts'
 import type { Diagnostics } from './diagnostics.ts'
 
 const SURELY_MS = 60_000
-/** As much ahead is refused. */
+/** The service rejects events that are this far ahead. */
 const SAID_MS = 300_000
 
 const offsets = new Map<string, number>()
-/** It was said of these addresses. */
+/** Addresses for which a slow clock was reported. */
 const behind = new Set<string>()
 
 /** The verdict, with what is sent again by the corrected clock. */
@@ -25,7 +25,7 @@ export function byServiceClock(
     behind.add(baseUrl)
     report('warning', 'clock_behind', `${clockText(offset)} behind. Events have its time.`)
   }
-  // Not a number without a Date.
+  // NaN if there is no Date header.
   if (!(Math.abs(offset - (offsets.get(baseUrl) ?? 0)) > SURELY_MS)) return verdict
   const early = [...verdict.rejected].filter(([, code]) => code === 'timestamp_too_new').map(([id]) => id)
   if (early.length > 0 && offset < 0) {

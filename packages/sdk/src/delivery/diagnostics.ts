@@ -27,7 +27,7 @@ export type DropReason =
   | 'no_run'
   | 'failed'
 
-/** What `flush` achieved. */
+/** Result of `flush`. */
 export interface FlushResult {
   /** Events the service accepted. */
   readonly sent: number
@@ -46,11 +46,11 @@ export interface Counters {
   readonly accepted: number
   readonly rejected: number
   readonly dropped: Readonly<Partial<Record<DropReason, number>>>
-  /** In the queue or in a request. */
+  /** Events in the queue or in a request. */
   readonly queued: number
   /** UTF-8 bytes of the queued events. */
   readonly queuedBytes: number
-  /** How many times an event was sent again. */
+  /** Number of repeated sends of events. */
   readonly retried: number
   /** Payloads that were shortened. */
   readonly shortened: number
@@ -67,7 +67,7 @@ export interface Diagnostics {
   count(name: Exclude<keyof Counters, 'dropped' | 'queued' | 'queuedBytes'>, by?: number): void
   drop(reason: DropReason, by?: number): void
   counters(queue: { queued: number; queuedBytes: number }): Counters
-  /** What the next delivery reports of the spool. */
+  /** Headers by which the next delivery reports the state of the spool. */
   headers?: Record<string, string> | undefined
 }
 

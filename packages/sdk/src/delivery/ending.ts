@@ -40,7 +40,7 @@ export function observeGenerator(
   return isGenerator
 }
 
-/** Its work may go on after it is returned: a stream, a Response, an async iterable. */
+/** Whether a value's work may continue after it is returned: a stream, a Response, an async iterable. */
 export function isStreamed(streamValue: unknown): boolean {
   return readSafely(() => {
     const {

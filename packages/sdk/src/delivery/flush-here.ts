@@ -9,7 +9,7 @@
 import type { Runtime } from './runtime.ts'
 import type { Flush } from './sender.ts'
 
-/** How often it looks at what others send. */
+/** Interval for checking what other flushes send. */
 const LOOK_MS = 10
 /** After this, another request of the host may have ended. */
 const PATIENCE_MS = 500
@@ -26,7 +26,7 @@ export async function flushHere(flush: Flush, { timer }: Pick<Runtime, 'timer'>,
     if (sending === 'over') break
     await (sending ?? new Promise<void>((resolve) => void timer(LOOK_MS, resolve, true)))
   }
-  // What was recorded meanwhile may have no later flush: the outcome of an answer whose body has ended.
+  // Also send items recorded meanwhile, which may have no later flush: the outcome of an answer whose body has ended.
   await sendNext(Infinity)
   flush.end()
 }

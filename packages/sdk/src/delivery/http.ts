@@ -10,13 +10,13 @@ export interface HttpRequest {
   /** Includes the answer's body. */
   timeoutMs: number
   signal?: StopSignal
-  /** It waits for news: called, instead of an end of all requests, when nothing else keeps the process running. */
+  /** Set for a long poll. Called when nothing else keeps the process running; other requests are then not ended. */
   endWait?: (() => void) | undefined
   /** A larger answer is not read. */
   maxReplyBytes?: number
 }
 
-/** Has any status. `json` is undefined if the body is not JSON. */
+/** A reply of any status. `json` is undefined if the body is not JSON. */
 export interface Reply {
   readonly kind: 'reply'
   readonly ok: boolean
@@ -29,7 +29,7 @@ export interface Reply {
 export interface NoReply {
   readonly kind: 'no-reply'
   readonly reason: 'timeout' | 'aborted' | 'network' | 'reply_too_large'
-  /** For a diagnostic; holds no key and no body. */
+  /** Message for a diagnostic; contains no key and no body. */
   readonly message: string
 }
 
@@ -47,7 +47,7 @@ function uncachedOption(isNode: boolean): { cache?: 'no-store' } {
     if (!isNode) void new Request('a:', option)
     return option
   } catch {
-    // Some edge runtimes refuse the option. They keep nothing.
+    // Some edge runtimes reject the option. They keep no connections.
     return {}
   }
 }
@@ -141,7 +141,7 @@ function parse(text: string): unknown {
   }
 }
 
-/** "fetch failed" says little; its cause has the code. A custom fetch may quote headers, so the key is removed. */
+/** "fetch failed" gives no reason; its cause has the code. A custom fetch may quote headers, so the key is removed. */
 function causeOf(error: unknown, apiKey: string): string {
   const { cause, message } = (error ?? {}) as { cause?: { code?: unknown; message?: unknown }; message?: unknown }
   const text = [cause?.code, cause?.message, message].find(

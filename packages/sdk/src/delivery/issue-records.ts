@@ -36,7 +36,7 @@ export type RecordKind = 'DETECTION' | 'RECOVERY'
 export interface IssueReport {
   /** Default: DETECTION. */
   recordKind?: RecordKind | undefined
-  /** For example TOOL_BLOCKED, TOOL_FAILED, LOOP_DETECTED, BUDGET_EXCEEDED, or your own. */
+  /** Type of the detection: TOOL_BLOCKED, TOOL_FAILED, LOOP_DETECTED, BUDGET_EXCEEDED, or your own. */
   detectionType: string
   policyId?: string | undefined
   /** Id of a related event in the same run. */
@@ -184,7 +184,7 @@ export class IssueRecords {
   }
 }
 
-/** 401 and 403 of a proxy say nothing about the record. */
+/** 401 and 403 of a proxy do not concern the record. */
 const TEMPORARY: ReadonlySet<number> = new Set([401, 403, 408, 429])
 
 /** @internal A 2xx from something else, such as a proxy's page, confirms nothing. */

@@ -1,5 +1,5 @@
 /**
- * What clients do when their process ends.
+ * Ends clients with their process.
  *
  *   work is over   beforeExit   deliver as usual
  *   signal         SIGTERM, …   end open runs as CANCELLED, deliver, let the signal take effect; the host's own listeners
@@ -18,7 +18,7 @@ export interface Ending {
   endRuns(status: 'FAILED' | 'CANCELLED', failure: Failure, isFailed: boolean): void
   /** Delivers before it returns. @param spentMs what other clients took of the time. */
   deliverNow(spentMs: number): void
-  /** So many open clients suggest that the host creates one for each request. */
+  /** Called for many open clients, which suggest that the host creates one for each request. */
   warn(clients: number): void
 }
 
@@ -46,11 +46,11 @@ const CLIENTS_MAX = 20
 /** One listener for all clients of a process. */
 const endings = new Set<Ending>()
 const listening = new Map<string, Listener>()
-/** What may be about to end the process. A host that handles an exception or a signal can also continue. */
+/** The exception or signal that may be about to end the process. A host that handles it can also continue. */
 let thrown: Failure | undefined
 let signalled: { readonly signal: string; readonly at: number } | undefined
 
-/** Only for hosts with a `process`. The result stops it. */
+/** Ends open runs at the end of the process, in hosts with a `process`. Call the result to stop. */
 export function endRunsAtEnd(ending: Ending): () => void {
   const { process: host } = globalThis as unknown as { process: HostProcess }
   endings.add(ending)
@@ -81,7 +81,7 @@ function forget(host: HostProcess, ...events: readonly string[]): void {
   }
 }
 
-/** They had their chance: `beforeExit` comes again after each delivery, which must not loop forever. */
+/** Clients that have flushed: `beforeExit` comes again after each delivery, which must not loop forever. */
 const flushed = new WeakSet<Ending>()
 
 function onBeforeExit(): void {
@@ -110,7 +110,7 @@ function onExit(code: unknown): void {
 
 const bySignal = (signal: string) => noted(signal, `The process was ended by ${signal}.`)
 
-/** The stack of an error of ours would say nothing. */
+/** The stack of an error of the SDK would not help. */
 function noted(name: string, message: string): Failure {
   return { error: Object.assign(new Error(message), { name, stack: undefined }) }
 }

@@ -14,13 +14,13 @@ interface Identity {
 export type Written = readonly [fields: string, payload: string]
 
 export class QueuedItem {
-  /** Its `eventId` or `clientRecordId`. */
+  /** The item's `eventId` or `clientRecordId`. */
   readonly id: string
   /** Dropped only when nothing else is left. */
   readonly isProtected: boolean
   readonly sequence: number
   attempts = 0
-  /** Where a loss is noted. */
+  /** Recorder that notes a loss. */
   readonly recorder: Recorder | undefined
   /** UTF-8 bytes of `json`; about as many until it is written. */
   bytes: number
@@ -55,7 +55,7 @@ export class QueuedItem {
   }
 }
 
-/** The recorder's next event that is sent says so. */
+/** The recorder's next sent event reports the drop. */
 export function noteDrop(recorder: Recorder | undefined, reason: DropReason, now: number): void {
   if (!recorder) return
   const dropRange = ((recorder.dropped ??= {})[reason] ??= [0, 0])
@@ -84,12 +84,12 @@ export class Queue {
     this.#bounds = bounds
   }
 
-  /** Without those taken. */
+  /** Number of items, without those taken. */
   get length(): number {
     return this.#ordinary.length + this.#protected.length
   }
 
-  /** Also counts those taken and not yet finished. */
+  /** Number of items, with those taken and not yet finished. */
   get held(): number {
     return this.length + this.#taken
   }
@@ -98,7 +98,7 @@ export class Queue {
     return this.#bytes + this.#takenBytes
   }
 
-  /** Without those taken. */
+  /** Bytes of the items, without those taken. */
   get bytes(): number {
     return this.#bytes
   }
@@ -178,7 +178,7 @@ export class Queue {
     }
   }
 
-  /** In the order they were taken. */
+  /** Puts events back in the order in which they were taken. */
   putBack(events: readonly QueuedItem[]): void {
     this.finish(events)
     for (let at = events.length - 1; at >= 0; at--) {

@@ -1,4 +1,4 @@
-/** What the SDK uses from its process. Tests supply their own clock, randomness, timers and network. */
+/** Functions that the SDK uses from its process. Tests supply their own clock, randomness, timers and network. */
 import { outside } from '../recording/context.ts'
 import { readSafely } from '../recording/json.ts'
 
@@ -91,7 +91,7 @@ export const hostRuntime: Runtime = {
     // Edge workers forbid them while they load a module: the next flush does without.
     const handle = readSafely(() => outside(() => startTimer(act, Math.min(ms, TIMER_MAX_MS))), undefined)
     if (handle === undefined) return { cancel: () => undefined }
-    // Some runtimes return a number, which cannot keep a process running.
+    // Some runtimes return a number, without `unref`: their timers do not keep a process running.
     if (!holdsProcess) (handle as unknown as Unrefable).unref?.()
     return { cancel: () => stopTimer(handle) }
   },

@@ -27,7 +27,7 @@ export interface SenderSettings extends Bounds {
   readonly baseUrl: string
   readonly flushIntervalMs: number
   readonly requestTimeoutMs: number
-  /** What it delivers, for messages: `events` or `issue records`. */
+  /** Noun for the delivered items in messages: `events` or `issue records`. */
   readonly noun: string
   /** Timers and requests may end with the host's request. */
   readonly isBound: boolean

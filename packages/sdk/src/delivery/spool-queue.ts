@@ -7,7 +7,7 @@ import type { Sender } from './sender.ts'
 import { openSpool, type SpoolParts } from './spool.ts'
 import { byteLength } from '../recording/text.ts'
 
-/** What is kept: the ending of its files, the field with its id, and the counts of its sender. */
+/** Description of a spooled queue: the ending of its files, the field with its id, and the counts of its sender. */
 export interface KeptQueue {
   readonly suffix: '.events' | '.issues'
   readonly id: 'eventId' | 'clientRecordId'

@@ -20,7 +20,7 @@ export interface Kept {
   readonly json: string
 }
 
-/** Where a queue stores its items until they are delivered, rejected or dropped. */
+/** Stores the items of a queue until they are delivered, rejected or dropped. */
 export interface Keeper {
   append(item: Kept): void
   finish(items: readonly Kept[]): void
@@ -54,7 +54,7 @@ export interface SpoolParts {
 const RECOVER_MS = 60_000
 
 const SEGMENT_BYTES = 1_048_576
-/** No segment is larger: its last line began before `SEGMENT_BYTES`. */
+/** Maximum size of a segment: its last line began before `SEGMENT_BYTES`. */
 const FILE_BYTES_MAX = 2 * SEGMENT_BYTES
 const SLICE_BYTES = 65_536
 /** Lines of a slice that are queued before the host's code runs. */
@@ -253,7 +253,7 @@ class Spool<Fields> implements Keeper {
     const isSegment = name.endsWith(suffix) && NAME.test(name.slice(0, -suffix.length))
     if (!isSegment || owned.has(file) || this.#hasFailed) return undefined
     try {
-      // Only plain files: a link or a pipe in a shared folder could name anything.
+      // Read only plain files: a link or a pipe in a shared folder could name anything.
       const stats = fs.lstatSync(file)
       if (!stats.isFile() || !isOrphan(name, this.#parts.runtime.now() - stats.mtimeMs)) return undefined
       if (!isOurs(stats) || stats.size > FILE_BYTES_MAX) {
@@ -329,7 +329,7 @@ class Spool<Fields> implements Keeper {
     }
   }
 
-  /** With the next delivery, to the service. */
+  /** Reports a problem to the service, with the next delivery. */
   #tell(trouble: 'full' | 'failed'): void {
     const { diagnostics } = this.#parts
     if (trouble === 'failed' || !diagnostics.headers) diagnostics.headers = { 'x-tacho-spool': trouble }

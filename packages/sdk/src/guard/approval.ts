@@ -54,7 +54,7 @@ export type ApprovalOutcome =
       /** Null when none was created. */
       readonly approvalId: string | null
       readonly decisionReason: string | null
-      /** For a diagnostic. Holds no content. */
+      /** Reason for a diagnostic, without content. */
       readonly detail: string | null
     }
 
@@ -206,7 +206,7 @@ export async function askApproval(
     }
   }
 
-  /** Also ends at the deadline. */
+  /** Sleeps, at most until the deadline. */
   function sleep(ms: number): Promise<void> {
     return new Promise((resolve) => {
       if (deadline.signal.aborted) return resolve()
@@ -320,7 +320,7 @@ function readApproval(
   }
 }
 
-/** The service's clock decides: its answer says what time it is there. */
+/** The service's clock decides: its answer contains its time. */
 function localTime(time: string | null, date: string | null, now: number): ExpiryTime {
   const at = Date.parse(time ?? '')
   if (Number.isNaN(at)) return null

@@ -18,7 +18,7 @@ export type BlockCode =
   | 'approval_timeout'
   /** No person has decided yet, and the call does not wait: see `pending`. */
   | 'approval_pending'
-  /** The tool ran already under this approval, or may have: a process ended, or nobody knows who claimed it. */
+  /** The tool ran already under this approval, or may have: a process ended, or it is unknown which one claimed it. */
   | 'approval_used'
   /** The service could not be reached, or its answer was not understood. */
   | 'approval_unavailable'
@@ -48,7 +48,7 @@ export interface BlockFacts {
   readonly decisionReason: string | null
   /** The rule that applied, in a few words. */
   readonly reason: string | null
-  /** What the policy says; null if it says nothing or something else held the call up. */
+  /** Message of the policy; null if it has none or something else held the call up. */
   readonly policyMessage: string | null
 }
 
@@ -63,7 +63,7 @@ export interface PendingCall {
 
 /** A guarded tool did not run. You can give `modelText` to a model as the tool's answer; it holds no input values. */
 export class ToolBlockedError extends Error implements BlockFacts {
-  /** Also for errors of another copy of the SDK. */
+  /** Recognises errors of other copies of the SDK too. */
   static override [Symbol.hasInstance](error: unknown): boolean {
     if (this !== ToolBlockedError) return Function.prototype[Symbol.hasInstance].call(this, error)
     return readSafely(() => typeof error === 'object' && error !== null && BLOCKED in error, false)
@@ -100,7 +100,10 @@ export class ToolBlockedError extends Error implements BlockFacts {
     this.#handle = handle
   }
 
-  /** What another process needs to continue the run of a pending call. No property, because it holds the arguments. */
+  /**
+   * Handle with which another process can continue the run of a pending call. A method, not a property, because it contains the
+   * arguments.
+   */
   toHandle(): RunHandle | null {
     return this.#handle
   }

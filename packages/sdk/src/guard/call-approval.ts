@@ -1,4 +1,4 @@
-/** Which request a call asks with, and what becomes of the request when its caller leaves. */
+/** Chooses the approval request of a call, and decides what happens to it when the caller leaves. */
 import type { OpenCall } from '../recording/carried-state.ts'
 import type { Context, RunScope } from '../recording/context.ts'
 import type { Core } from '../core.ts'
@@ -34,7 +34,7 @@ const APPROVAL_TIMEOUT_MS = 300_000
 const APPROVAL_TIMEOUT_MIN_MS = 1_000
 const APPROVAL_TIMEOUT_MAX_MS = 86_400_000
 
-/** No later call without a key can use the approval: its caller has an answer. */
+/** After these outcomes, the caller has an answer, so no later call without a key can use the approval. */
 const ENDED: ReadonlySet<Asked['outcome']> = new Set(['used', 'expired', 'unavailable'])
 /** Nobody waits any more, so no call at all can use it. */
 const LEFT: ReadonlySet<Asked['outcome']> = new Set(['timeout', 'aborted', 'withdrawn'])
@@ -117,7 +117,7 @@ export class CallApproval {
     const outcome = await askApproval(core, asking)
     if (!isRecorded) record.decision(judgement, null)
     const { approvalId } = outcome
-    // The next process continues it.
+    // The next process continues the call.
     if (held.gone === 'handed_over' && approvalId !== null) return { outcome: 'pending', approvalId, expiresAt: null }
     if (outcome.outcome === 'pending') return outcome
     if (outcome.outcome !== 'approved') {

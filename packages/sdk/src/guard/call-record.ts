@@ -61,7 +61,7 @@ export class CallRecord {
     })
   }
 
-  /** Before the tool runs: it may end the process. */
+  /** Call before the tool runs: it may end the process. */
   start(inputHash: string | null, approvalId: string | null): void {
     const { toolName, input, riskSignals, annotations, server } = this.#call
     this.#started = {
@@ -103,7 +103,7 @@ export class CallRecord {
 
   refusal(facts: BlockFacts): ToolBlockedError {
     const { code, policyIds, approvalId } = facts
-    // A caller that left or stopped is no trouble of the tool.
+    // A caller that left or stopped is not a failure of the tool.
     if (code === 'aborted' || code === 'caller_gone') return new ToolBlockedError(facts, modelText(facts))
     const { toolName, riskSignals } = this.#call
     this.#trouble({

@@ -1,6 +1,6 @@
 /** Detectors that examine one run: loops and budgets. Pure: the caller supplies clock and usage. */
 
-/** What a detector does with a finding, besides recording it. */
+/** Action of a detector on a finding, besides recording it. */
 export type DetectorAction = 'WARN' | 'REQUIRE_APPROVAL' | 'BLOCK'
 
 export interface LoopOptions {
@@ -33,7 +33,7 @@ export interface Detection {
   readonly action: DetectorAction
   /** Stable: `same_input`, or the name of the budget. */
   readonly reasonCode: string
-  /** For people and models. */
+  /** Message for people and models. */
   readonly message: string
   /** True for the first finding in this run. Later findings apply the action but are not reported again. */
   readonly isNew: boolean

@@ -82,7 +82,7 @@ export class Guard {
     }
   }
 
-  /** One call of a wrapped tool. @param args nothing else holds them. */
+  /** Runs one call of a wrapped tool. @param args the only reference to them. */
   wrapped<Args extends unknown[], T>(
     context: Context | undefined,
     { name, input, riskSignals, annotations, server, signal, key, toolCallId, ...rules }: GuardOptions<Args>,

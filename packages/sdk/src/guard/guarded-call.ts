@@ -218,7 +218,7 @@ export class GuardedCall {
     throw this.#refusal(judgement, APPROVAL_CODES[outcome], { approvalId, decisionReason })
   }
 
-  /** No refusal: the call goes on after a person decides. */
+  /** A pending approval is not a refusal: the call continues after a person decides. */
   #pending(
     { decision, verdict }: Judgement,
     { approvalId, expiresAt }: Extract<Asked, { outcome: 'pending' }>,

@@ -8,7 +8,7 @@ export type LeaveReason = 'timeout' | 'cancelled' | 'aborted' | 'run_ended' | 'p
 
 const OF_SIGNALS: ReadonlySet<unknown> = new Set<LeaveReason>(['timeout', 'cancelled', 'run_ended', 'process_ended'])
 
-/** The run, its process, or the signal of the host says that nobody waits any more. */
+/** A held call. Its wait ends with the run, its process, or the signal of the host. */
 export class HeldCall {
   readonly #core: Core
   readonly scope: Context['scope']
@@ -52,7 +52,7 @@ export class HeldCall {
   }
 }
 
-/** A host says why by `abort(reason)`; `AbortSignal.timeout` does too. */
+/** A host passes the reason to `abort(reason)`; `AbortSignal.timeout` does too. */
 function reasonOf(signal: StopSignal | undefined): LeaveReason {
   return readSafely(() => {
     const { reason } = signal as { reason?: unknown }

@@ -13,7 +13,7 @@ export interface TakenInput {
   readonly given: unknown
   /** Null if the input cannot be read. Texts, numbers and lists are judged as `{ input: … }`. */
   readonly judged: Readonly<Record<string, unknown>> | null
-  /** Without any content of the input. */
+  /** Description of the problem, without any content of the input. */
   readonly problem: string | null
   /** The judged value. For an unreadable input, a copy for people, with marks in place of what JSON cannot hold. */
   readonly recorded: unknown
@@ -32,7 +32,7 @@ export interface TakenCall {
   readonly key: string | undefined
   /** The model's id of the call, if it is no key. */
   readonly toolCallId?: string | undefined
-  /** To call it again after a hand-over. */
+  /** Arguments with which the tool is called again after a handover. */
   readonly args: readonly unknown[]
 }
 

@@ -47,7 +47,7 @@ export interface Judgement {
   readonly policyAgeMs: number | null
 }
 
-/** No condition can read it, so each that tries fails. */
+/** Stands for an input that cannot be read: each condition that reads it fails. */
 const UNREADABLE = Symbol('an input that cannot be read') as unknown as Record<string, unknown>
 
 /** By a person, for one tool and input of a run. */

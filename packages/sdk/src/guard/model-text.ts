@@ -21,7 +21,7 @@ const MODEL_TEXTS: Readonly<Record<BlockCode, string>> = {
   guard_failed: 'The call could not be checked. Tell the user; try later.',
 }
 
-/** Another fault came first, so they say nothing about the policy. */
+/** Codes of faults that came before the policies, so the message does not mention a policy. */
 const OTHER_CODES: ReadonlySet<BlockCode> = new Set([
   'input_changed',
   'input_not_json',

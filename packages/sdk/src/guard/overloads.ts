@@ -8,7 +8,7 @@ type Guarded<This, Args extends unknown[], T> = (this: This, ...args: Args) => P
 
 type IsSame<A, B> = (<T>() => T extends A ? 1 : 2) extends <T>() => T extends B ? 1 : 2 ? true : false
 
-/** Allowed at a place of the arguments. */
+/** Type that is allowed at a place of the arguments. */
 type At<Args, Place> = Args extends unknown[]
   ? Place extends keyof Args
     ? Args[Place]

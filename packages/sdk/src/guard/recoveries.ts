@@ -4,7 +4,7 @@ import type { IssueReport } from '../delivery/issue-records.ts'
 const REMEMBERED = 1_000
 
 export interface Recoveries {
-  /** After a tool was blocked or failed. */
+  /** Called after a tool was blocked or failed. */
   troubled(agent: string, toolName: string, report: IssueReport): void
   /** After a tool ran. Returns the reports that need a recovery. */
   recovered(agent: string, toolName: string): IssueReport[]

@@ -14,8 +14,8 @@ export interface GuardRules {
   /** Policies in your own code, in addition to the service's. */
   policies?: readonly LocalPolicy[] | undefined
   /**
-   * What happens if no policies were ever loaded. `allow` runs the tool unchecked. Default: block; allow for a client with
-   * `enabled: false`.
+   * Action if no policies were ever loaded. `allow` runs the tool unchecked. Default: block; allow for a client with `enabled:
+   * false`.
    */
   whenUnconfigured?: 'allow' | 'block' | undefined
   /** Longest wait for the first policies, in milliseconds. Default: 2,000. */
@@ -50,11 +50,11 @@ export interface GuardDefaults extends GuardRules {
 export interface GuardOptions<Args extends unknown[]> extends GuardRules {
   /** Name of the tool in policies, approvals and events. Keep it stable. */
   name: string
-  /** What conditions see as `tool.input`. Default: the only argument, or `{ args }` if that is not one plain object. */
+  /** Builds `tool.input` for conditions. Default: the only argument, or `{ args }` if that is not one plain object. */
   input?: ((...args: Args) => unknown) | undefined
   /** Names of risks, for `risk.signals` in conditions. */
   riskSignals?: ((...args: Args) => readonly string[]) | undefined
-  /** What the server of the tool says of it, for `tool.annotations` in conditions. */
+  /** Annotations that the tool's server declares, for `tool.annotations` in conditions. */
   annotations?: ((...args: Args) => Readonly<Record<string, unknown>>) | undefined
   /** The MCP server of the tool, for `tool.server` in conditions. Default: from a name such as `mcp__server__tool`. */
   server?: string | undefined
@@ -71,7 +71,7 @@ export interface GuardOptions<Args extends unknown[]> extends GuardRules {
 
 /** Options of `guardTools`. */
 export interface WrapOptions {
-  /** What happens to tools that cannot be guarded. Default: refuse, which throws a TypeError. `allow` records them. */
+  /** Action for tools that cannot be guarded. Default: refuse, which throws a TypeError. `allow` records them. */
   unguarded?: 'refuse' | 'allow' | undefined
 }
 
@@ -87,13 +87,13 @@ export interface GuardedCall<Input, T> extends GuardRules {
   /** Gets a copy of the input that was judged. An input that cannot be read is passed as it is. */
   call: (input: Input) => T
   /**
-   * For inputs that a schema made: a Date is judged, hashed, shown and recorded as its ISO text, and `call` gets a new Date
-   * made of this text. Default: a Date cannot be read.
+   * Set if a schema made the input: a Date is judged, hashed, shown and recorded as its ISO text, and `call` gets a new Date made
+   * of this text. Default: a Date cannot be read.
    */
   hasDates?: boolean | undefined
   /** Names of risks, for `risk.signals` in conditions. */
   riskSignals?: readonly string[] | undefined
-  /** What the server of the tool says of it, for `tool.annotations` in conditions. A claim, not a fact. */
+  /** Annotations that the tool's server declares, for `tool.annotations` in conditions. A claim, not a fact. */
   annotations?: Readonly<Record<string, unknown>> | undefined
   /** The MCP server of the tool, for `tool.server` in conditions. Default: from a name such as `mcp__server__tool`. */
   server?: string | undefined
@@ -112,7 +112,7 @@ export interface Call {
   input?: unknown
   /** Names of risks that you detected, for `risk.signals` in conditions. */
   riskSignals?: readonly string[] | undefined
-  /** What the server of the tool says of it, for `tool.annotations` in conditions. A claim, not a fact. */
+  /** Annotations that the tool's server declares, for `tool.annotations` in conditions. A claim, not a fact. */
   annotations?: Readonly<Record<string, unknown>> | undefined
   /** The MCP server of the tool, for `tool.server` in conditions. Default: from a name such as `mcp__server__tool`. */
   server?: string | undefined

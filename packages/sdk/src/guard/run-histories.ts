@@ -8,7 +8,7 @@ import type { CarriedHistory, RecordedHistory, ToolLabels } from '../policies.ts
 import type { RunScope } from '../recording/context.ts'
 import type { RunState } from '../recording/run-state.ts'
 
-/** Of the policy package. */
+/** Parts of the policy package that histories need. */
 export interface HistoryEngine {
   readonly RecordedHistory: typeof RecordedHistory
   readHistory(policies: readonly { readonly condition: string }[]): boolean
@@ -26,14 +26,14 @@ interface HistoryParts {
 export class RunHistories {
   readonly #parts: HistoryParts
   readonly #histories = new WeakMap<RunState, RecordedHistory>()
-  /** They have events that no history has. */
+  /** Runs with events that no history contains. */
   readonly #unseen = new WeakSet<RunState>()
   /** A policy of one tool needs histories. */
   #isForced = false
   /** Whether these policies need histories. */
   #needed: { readonly policies: Configuration['policies'] | undefined; readonly isNeeded: boolean } | undefined
 
-  /** As they were checked. */
+  /** The checked rules of labels. */
   #labels: { readonly served: Configuration['toolLabels'] | undefined; readonly all: readonly ToolLabels[] } | undefined
 
   constructor(parts: HistoryParts) {
@@ -79,7 +79,7 @@ export class RunHistories {
     if (this.#unseen.has(state)) recorded.history.continues(undefined)
     else if (scope.handed) recorded.history.continues(scope.handed.history as CarriedHistory | undefined)
     else if (scope.usedBefore) recorded.history.continues(labels ? (scope.usedBefore as CarriedHistory) : undefined)
-    // It had calls before the guard was loaded, and no conversation says what came of them.
+    // The run had calls before the guard was loaded, and no conversation contains their results.
     else if (messages === undefined && toolCalls > 0) recorded.history.continues(undefined)
     if (Array.isArray(messages)) recorded.converse(messages)
     else recorded.history.said(messages ?? '')
@@ -92,7 +92,7 @@ export class RunHistories {
     const { current, own, engine } = this.#parts
     const policies = current()?.policies
     if (!this.#needed || this.#needed.policies !== policies) {
-      // Not known until the first configuration is loaded.
+      // Unknown until the first configuration is loaded.
       this.#needed = { policies, isNeeded: !policies || engine.readHistory([...policies, ...own.policies]) }
     }
     return this.#isForced || this.#needed.isNeeded

@@ -6,14 +6,14 @@
 import type { Core, Hashed, HashInput } from '../core.ts'
 import { readSafely } from '../recording/json.ts'
 
-/** Of the policy package. */
+/** Parts of the policy package that seals need. */
 export interface SealEngine {
   inputHash(toolName: string, input: unknown): string
   sealInput(key: Uint8Array, input: unknown, masked: readonly string[]): Readonly<Record<string, string>>
   sealedInputHash(toolName: string, input: unknown, seals: Readonly<Record<string, string>>): string
 }
 
-/** What the API key signs, as `sealKey` of the policy package does. */
+/** Text that the API key signs, as in `sealKey` of the policy package. */
 export const SEAL_KEY = 'tacho-seal-1'
 
 /** @param sealKey in hex. A client has one, also if its API key changes. Undefined: there is no API key. */

@@ -1,4 +1,4 @@
-/** For inputs that are not plain JSON and so have no hash. */
+/** Compares inputs that are not plain JSON and so have no hash. */
 
 const objects = new WeakMap<object, number>()
 let count = 0
@@ -38,7 +38,7 @@ export function snapshot(input: unknown): string | null {
     }
   }
 
-  /** What its own properties do not show. */
+  /** Adds state that the value's own properties do not show. */
   function addHidden(value: object): void {
     if (value instanceof Map || value instanceof Set) {
       parts.push('items', `${value.size}`)

@@ -6,7 +6,7 @@ import { environment, type Core } from '../core.ts'
 import { LIMITS } from '../limits.ts'
 import type { TakenCall } from './input.ts'
 
-/** What the host of a replay answers for one call. `stop`: `message` says where the agent left the tape. */
+/** Answer of a replay's host to one call. `stop`: `message` describes where the agent left the tape. */
 interface Answer {
   answer?: 'returned' | 'failed' | 'run' | 'stop'
   output?: unknown
@@ -14,7 +14,7 @@ interface Answer {
   error?: { name?: string; message?: string; code?: unknown } | string
   message?: string
   step?: number
-  /** To the next calls, if the agent goes on as it was recorded. */
+  /** Answers for the next calls, if the agent continues as recorded. */
   ahead?: AheadAnswer[]
 }
 
@@ -33,7 +33,10 @@ interface TapedCore extends Core {
 
 const tape = () => environment()['TACHO_REPLAY']
 
-/** Also for a client that a replay finds, or leaves behind: its tools do not run, because it does not ask this tape. */
+/**
+ * Whether a replay prevents tools from running. Also true for a client that is older than the replay or outlives it: it does not
+ * ask this tape.
+ */
 export const isTaped = ({ settings }: Core): boolean => (settings.replay ?? tape()) !== undefined
 
 /**
@@ -63,7 +66,7 @@ export async function tapedCall<T>(
     reply = ((await core.request('POST', '/replay/tool-calls', { body, timeoutMs })) as { json?: Answer }).json
     if (ahead.asking === 1) core.ahead = { client, left: reply?.ahead ?? [], used: reply?.step ?? 0, asking: 0 }
   }
-  // Without a reply, nothing is answered.
+  // Without a reply, all fields are undefined.
   const { answer, output, error, message } = reply ?? {}
   if (answer === 'run') return (await (run as (() => Promise<Awaited<T>>) | undefined)?.()) as Awaited<T>
   if (run && answer === 'returned') return output as Awaited<T>

@@ -11,9 +11,9 @@ export interface Verdict {
   /** From the strictest policy; null if the decision does not come from a policy. */
   readonly policyId: string | null
   readonly policyVersion: string | null
-  /** Of every policy that matched. */
+  /** Versions of every policy that matched. */
   readonly policyVersions: Readonly<Record<string, string>>
-  /** Without any input value; null if nothing matched. */
+  /** Reason without any input value; null if nothing matched. */
   readonly reason: string | null
   /** The condition of the deciding policy failed. */
   readonly isFailure: boolean

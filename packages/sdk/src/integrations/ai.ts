@@ -62,7 +62,7 @@ function recorded<Model extends LanguageModel>(model: Model, tacho: Recorder): M
     })
   const doStream = (...callArguments: [never]): Promise<unknown> =>
     awaitedHostCall(tacho, {
-      // `streamText` tells its host of a failure only in a callback or in a part.
+      // `streamText` reports a failure to its host only in a callback or in a part.
       begin: () => call(callArguments[0], true),
       call: () => model.doStream(...callArguments),
       observe(recorded, result) {
@@ -100,7 +100,7 @@ export function guardTools<Tools extends Readonly<Record<string, object>>>(
       const isGenerator = execute.constructor.name === 'AsyncGeneratorFunction'
       const run = (...args: unknown[]): unknown => {
         const result = execute.call(tool, ...args) as unknown
-        // Its body would never run.
+        // The body of this generator would never run.
         if (!isGenerator && readSafely(() => isIterable(result), false))
           throw new TypeError(`${name} returns a generator: declare it async function*`)
         return result
@@ -146,7 +146,7 @@ class StreamedParts implements Collector {
   isComplete = false
   #text = ''
   readonly #content: unknown[] = []
-  /** As received, also of calls that never became whole. */
+  /** Inputs as received, also of calls that never became complete. */
   readonly #inputs = new Map<unknown, Fields & { input: string }>()
   #model: unknown
   #usage: unknown

@@ -40,7 +40,7 @@ export class MessageStream implements Collector {
 
   result(): ModelResult {
     const blocks = [...this.#blocks.values()]
-    // As received: the client may have repaired it.
+    // Use the input as received: the client may have repaired it.
     const asked = blocks.map(({ start, json }) => (json === '' ? start : { ...start, input: json }))
     const content = blocks.map(({ start, ...block }) => {
       if (start['type'] === 'text') return { type: 'text', text: block.text }

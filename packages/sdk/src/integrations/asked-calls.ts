@@ -1,5 +1,5 @@
 /**
- * What the answers of models asked for, until it is known what became of it:
+ * Calls that the answers of models asked for, until their result is known:
  *
  *   asked --the guard begins it--> judged (guarded-call.ts)
  *     |  \--the guard begins it, but it was cut--> refused, never ran
@@ -25,7 +25,7 @@ import type { Message } from './messages.ts'
 
 interface OpenCall extends Asked {
   readonly context: Context
-  /** Its model call is a run of its own. */
+  /** The model call is a run of its own. */
   isOutside: boolean
   readonly isUnknown: boolean
   /** The request named its tools. */
@@ -37,7 +37,7 @@ interface OpenCall extends Asked {
   /** A person may decline it, with any words. */
   readonly hasApprovals: boolean
   isRecorded: boolean
-  /** Its run was left open for the answer of a person. */
+  /** The run of the call was left open for the answer of a person. */
   hasWaited?: boolean
   /** Mastra runs it as an agent, in this context. */
   agent?: Context
@@ -49,7 +49,7 @@ const OF_MASTRA =
 const AGENT = /^agent-(.+)/
 
 const OPEN_MAX = 1_000
-/** Reasons after which the calls of an answer are whole. Some streams say it again with each piece. */
+/** Finish reasons after which the calls of an answer are complete. Some streams repeat it in each piece. */
 const WHOLE = new RegExp(
   `^(?:${'stop stopped stop_sequence stop_token completed complete end_turn end_of_text eos eos_token tool_use tool_call tool_calls function_call pause_turn'.replaceAll(
     ' ',
@@ -128,12 +128,12 @@ export function askedCallsOf(tacho: Recorder): AskedCalls {
 export class AskedCalls implements Held, AskedBefore {
   readonly #core: Core
   readonly #open = new Set<OpenCall>()
-  /** Whether arguments fit the tool of this name, if its schema can say so. */
+  /** Whether arguments fit the tool of this name, if its schema can tell. */
   readonly #guarded = new Map<string, Fits>()
   readonly #loops = new WeakMap<RunState, LoopDetector>()
   /** Calls that began before the model's answer had ended or was recorded. */
   readonly #begun = new WeakMap<RunState, Set<string>>()
-  /** Calls of answers that still stream, by run and id: nobody knows if they are whole. */
+  /** Calls of answers that still stream, by run and id: they may be incomplete. */
   readonly #streamed = new Map<RunState | undefined, Map<string, Promise<unknown>>>()
 
   constructor(core: Core) {
@@ -274,7 +274,7 @@ export class AskedCalls implements Held, AskedBefore {
     return call.hasApprovals && this.#guarded.has(call.name) && !call.isRecorded && this.#faultOf(call) === undefined
   }
 
-  /** The run ends: what failed before its tool is said, also if no request followed. */
+  /** The run ends: report calls that failed before their tool, also if no request followed. */
   leave(reason: string, ended?: Context['scope']): void {
     for (const call of this.#open) {
       if (ended !== undefined && call.context.scope !== ended) continue

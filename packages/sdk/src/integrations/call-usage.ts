@@ -4,7 +4,7 @@ import { callCounts, type CallCounts } from '../recording/usage-shapes.ts'
 /** Null: unknown. `cachedTokens` and other parts are part of `promptTokens` or `completionTokens`. Parts of zero tokens are left out. */
 export type Usage = { [Name in Exclude<keyof CallCounts, 'invalid' | 'unknown'>]?: number | null }
 
-/** Undefined: the answer says nothing of its tokens. */
+/** Undefined: the answer has no token counts. */
 export function callUsage(rawUsage: unknown): Usage | undefined {
   const counts = callCounts(rawUsage)
   if (counts === null) return undefined
@@ -17,7 +17,7 @@ export function callUsage(rawUsage: unknown): Usage | undefined {
   return usage
 }
 
-/** Frameworks that start at zero say nothing with it. */
+/** For frameworks that start at zero, a zero means unknown. */
 export function nonzeroUsage(rawUsage: unknown): Usage | undefined {
   const usage = callUsage(rawUsage)
   return usage && Object.values(usage).some((count) => (count ?? 0) > 0) ? usage : undefined

@@ -19,7 +19,7 @@ interface Call {
   readonly recorded: ModelCall
   /** Undefined until the answer begins. */
   id?: unknown
-  /** Its blocks arrive one message each. */
+  /** The message so far: its blocks arrive one message each. */
   whole: Fields
   /** Complete, unlike `whole`, but Claude Code does not send it for every call. */
   stream?: MessageStream
@@ -78,7 +78,7 @@ export class AgentMessages {
     } else if (type === 'result') this.#addResult(message)
   }
 
-  /** Also if the host left the query. */
+  /** Ends the call, also if the host left the query. */
   end(error?: unknown): void {
     if (this.#isEnded) return
     this.#isEnded = true

@@ -32,7 +32,7 @@ export function guardQuery<Query extends (given: never) => object>(query: Query,
     const result = run({
       ...fields(rawQuery),
       prompt: typeof prompt === 'string' ? prompt : observedPrompt(prompt, messages),
-      // Only the events of the stream have the tokens of a call.
+      // Request partial messages: only the events of the stream have the tokens of a call.
       options: { ...settings, ...tools.options(settings), includePartialMessages: true },
     })
     if (typeof prompt === 'string') attempt(() => messages.prompt(prompt))

@@ -21,12 +21,12 @@ type Hook = (input: unknown, toolUseId?: string, options?: { signal?: StopSignal
 
 interface Pending {
   readonly context: Context
-  /** One per decided input. */
+  /** Authorizations of the call, one per decided input. */
   readonly authorizations: Authorization[]
   /** By input hash: hooks that see the same input get the same decision, and a person is asked once. */
   readonly asked: Map<string, Promise<Authorization>>
   readonly toolName: string
-  /** The guard did: it says so itself. */
+  /** The guard refused the call: it records this itself. */
   isRefused?: boolean
 }
 
@@ -38,9 +38,9 @@ const GUARD_FAILED = 'The tool was not run, because its guard failed.'
 export class AgentTools {
   readonly #tacho: Tacho
   readonly #begin: (sessionId: unknown) => RunPart
-  /** By the id of the tool use. */
+  /** Pending calls, by the id of the tool use. */
   readonly #pending = new OpenSpans<Pending>()
-  /** For subagents, by the tool use that started them. */
+  /** Contexts of subagents, by the tool use that started them. */
   readonly #contexts = new OpenSpans<Context>()
   /** By the hash of their input: some hooks do not get the id of the tool use. */
   readonly #nameless = new OpenSpans<Authorization>()
@@ -51,7 +51,7 @@ export class AgentTools {
     this.#begin = begin
   }
 
-  /** With the host's own hooks and permissions. */
+  /** Options with the host's own hooks and permissions. */
   options({ hooks, canUseTool }: Fields): Fields {
     const givenHooks = fields(hooks)
     const hookOf = (event: string, hook: Hook) => [
@@ -98,7 +98,7 @@ export class AgentTools {
     this.#notice(context, toolName, 'not_judged', { toolUseId })
   }
 
-  /** Without a hook that says that it ran: a person or a permission rule declined it after the decision. */
+  /** Records a call for which no hook reported a start: a person or a permission rule declined it after the decision. */
   failed(toolUseId: unknown, content: unknown): void {
     const pending = this.#pending.take(String(toolUseId))
     if (!pending || pending.isRefused) return
@@ -168,7 +168,7 @@ export class AgentTools {
     return { ...matcher, hooks: hooks.map(guard), timeout: HOOK_TIMEOUT }
   }
 
-  /** For the host's permission function. */
+  /** Wraps the host's permission function. */
   #guardPermission(canUseTool: Function) {
     return async (name: string, input: unknown, options: { toolUseID?: string; signal?: StopSignal }) => {
       // Compared as text: the host may change the object in place.
@@ -182,7 +182,7 @@ export class AgentTools {
     }
   }
 
-  /** As events and approvals have it; null if the input cannot be hashed. */
+  /** Hash of an input as in events and approvals; null if the input cannot be hashed. */
   async #hashOf(toolName: string, input: unknown): Promise<string | null> {
     const { core } = this.#begin(undefined)
     try {

@@ -12,7 +12,7 @@ import { openCallsOf } from './open-calls.ts'
 import { isResponse } from '../recording/streamed-result.ts'
 
 export interface Method {
-  /** For example `['chat', 'completions', 'create']`. */
+  /** Path of the method, for example `['chat', 'completions', 'create']`. */
   path: readonly string[]
   request(body: Fields): ModelRequest
   result(answer: Fields): ModelResult
@@ -34,7 +34,7 @@ export function recordMethods<Client extends object>(
 
 type Create = (this: unknown, body: unknown, ...more: unknown[]) => unknown
 
-/** On a method that is recorded already. */
+/** Marks a method that is recorded already. */
 const RECORDED = Symbol.for('tacho.recorded')
 
 function replace(client: object, tacho: Recorder, method: Method): void {

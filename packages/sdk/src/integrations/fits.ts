@@ -1,11 +1,11 @@
-/** Whether the arguments of a call fit its tool, as far as its schema says so at once. */
+/** Checks whether the arguments of a call fit its tool, as far as its schema can check synchronously. */
 import { readSafely } from '../recording/json.ts'
 import { fields } from './host.ts'
 
 /** @param raw as received. Undefined: only the framework knows. */
 export type Fits = (raw: string) => boolean | undefined
 
-/** What a schema of the Standard Schema or of the AI SDK says at once. */
+/** Checks synchronously with a schema of the Standard Schema or of the AI SDK. */
 export function fitsSchema(schema: unknown): Fits {
   return (raw) => {
     const rawSchema = schema as Record<string, unknown> | null | undefined
@@ -21,7 +21,7 @@ export function fitsSchema(schema: unknown): Fits {
   }
 }
 
-/** What throws does not fit. */
+/** Checks with a parser: input on which it throws does not fit. */
 export function fitsParser(parse: unknown, read: (raw: string) => unknown): Fits {
   return (raw) => {
     if (typeof parse !== 'function') return undefined

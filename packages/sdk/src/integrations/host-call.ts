@@ -60,7 +60,7 @@ export async function awaitedHostCall<Call extends Recording, T>(
   }
 }
 
-/** What is ours to break. */
+/** Runs code of the SDK, whose errors must not reach the host. */
 function safely<T>(tacho: unknown, act: () => T, otherwise: T): T {
   try {
     return act()

@@ -14,7 +14,7 @@ import { openCallsOf } from './open-calls.ts'
 export type { RunPart }
 export type Fields = Readonly<Record<string, unknown>>
 
-/** None for a value that is not an object. */
+/** Fields of an object; no fields for another value. */
 export function fields(value: unknown): Fields {
   return typeof value === 'object' && value !== null ? (value as Fields) : {}
 }
@@ -41,10 +41,10 @@ export function beginPart(tacho: Recorder, parent?: Context, options?: RunOption
   return childPart(coreOf(tacho), parent, options)
 }
 
-/** Names, or what knows them; undefined if nobody does. */
+/** Names of the tools, or an object that knows them; undefined if unknown. */
 export type OfferedTools = readonly string[] | ((name: string) => boolean) | undefined
 
-/** Undefined if the request says nothing of tools. */
+/** Undefined if the request has no tools. */
 export function toolNames(tools: unknown): string[] | undefined {
   if (!Array.isArray(tools)) return undefined
   const names = tools.map((tool) => text(fields(fields(tool)['function'])['name']) ?? text(fields(tool)['name']))
@@ -130,7 +130,7 @@ export async function guarded<T>(
   }
 }
 
-/** A tool that ran has its own result, whatever breaks after it. */
+/** A tool that ran has its own result, whatever fails after it. */
 async function outcomeOf<T>(madeResult: T): Promise<{ result: Awaited<T> } | { error: unknown }> {
   try {
     return { result: await madeResult }
@@ -154,7 +154,7 @@ async function whereToolActs(
   const { scope, span } = around
   const asking = asked?.askedIn(scope.state, key)
   const agent = asking?.span.marks?.agent ?? runningIn(core).get(span)?.agent?.span.marks?.agent
-  // A framework that tells of its agents by traces calls their tools where the run began.
+  // A framework that reports its agents by traces calls their tools where the run began.
   const isInTrace = asking?.scope === scope && span.spanId === scope.span.spanId
   const acting = isInTrace ? { ...around, span: asking.span } : around
   return agent !== undefined ? withAgent(acting, agent) : acting

@@ -1,5 +1,5 @@
 /**
- * Which agent of a graph acts, and when one hands over to another: a node or a tool that returns a `Command`, and a node with a
+ * Finds the acting agent of a graph, and handovers between agents: a node or a tool that returns a `Command`, and a node with a
  * model whose conditional edge leads to another node with a model.
  */
 import type { Context } from '../recording/context.ts'
@@ -25,7 +25,7 @@ export interface Place {
   /** The agent that acts here, if it has a name. */
   named?: string | undefined
   node?: GraphNode | undefined
-  /** A function that chooses where the graph goes on after its node. */
+  /** A function that chooses the next node of the graph after its node. */
   isEdge?: boolean
   /** In a graph: who chose last, and for which step. */
   choice?: { from: string; step: unknown }
@@ -36,7 +36,7 @@ interface GraphNode {
   readonly begun: number
   /** The graph's number of it. */
   readonly step: unknown
-  /** If it called a model. */
+  /** Set if it called a model. */
   agent?: string
   hasChosen?: boolean
   /** The agent whose edge led to it. */
@@ -86,7 +86,7 @@ export function callsModel(core: Core, caller: Place | undefined): void {
   if (team) team.first ??= first
 }
 
-/** At its end. */
+/** Call at the end of a node. */
 export function choose({ isEdge, node, around }: Place, outputs: unknown): void {
   if (!around) return
   if (isEdge && around.node) around.node.hasChosen = isChoice(fields(outputs)['output'])
@@ -99,7 +99,7 @@ function isChoice(output: unknown): boolean {
   return /^(?:str|bool)/.test(typeof one) || fields(one)['lg_name'] === 'Send'
 }
 
-/** A node or a tool that returns a Command goes on at another node. */
+/** A node or a tool that returns a Command continues at another node. */
 export function noteCommand(core: Core, output: unknown, { context, team }: Place, from: string): void {
   const { lg_name: kind, goto: next, update } = fields(output)
   if (kind !== 'Command' || !team || team.command === output) return

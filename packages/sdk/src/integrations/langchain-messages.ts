@@ -1,4 +1,4 @@
-/** What LangChain's handlers get of a model. */
+/** Reads the messages and results of models that LangChain passes to handlers. */
 import { callUsage, gatewayCost } from './call-usage.ts'
 import { fields, set, text, type Fields } from './host.ts'
 import { messagesOf } from './messages.ts'
@@ -88,7 +88,7 @@ function reasonIn({
   )
 }
 
-/** As received: LangChain closes the brackets of a call that was cut off. */
+/** Reads calls as received: LangChain closes the brackets of a call that was cut off. */
 function askedIn(candidates: unknown): unknown[] {
   return (Array.isArray(candidates) ? candidates : []).flatMap((candidate) => {
     const message = fields(fields(candidate)['message'])

@@ -45,7 +45,7 @@ import { unguarded } from './unguarded.ts'
 /** A callback handler of LangChain. */
 export interface CallHandler {
   readonly name: 'tacho'
-  /** So that it keeps the current run. It never waits for the network. */
+  /** LangChain awaits this handler, so that it keeps the current run. It never waits for the network. */
   readonly awaitHandlers: true
   handleChainStart(
     chain: unknown,
@@ -91,7 +91,7 @@ interface Running extends Place {
   call?: ModelCall
   pieces?: StreamedPieces
   tool?: { name: string; input: unknown; begun: number; parent: Context | undefined }
-  /** For a tool: the agent whose model called it. */
+  /** Set for a tool: the agent whose model called it. */
   agent?: string | undefined
 }
 
@@ -251,7 +251,7 @@ export function recordCalls(tacho: Recorder): CallHandler {
   })
 }
 
-/** LangChain tells of an error in a handler on the console. */
+/** LangChain reports an error in a handler on the console. */
 function neverThrowing(handler: CallHandler): CallHandler {
   const methods = Object.entries(handler).map(([name, member]: [string, unknown]) => {
     if (typeof member !== 'function') return [name, member]
@@ -305,7 +305,7 @@ export function guardTools<Tools extends readonly object[]>(tools: Tools, tacho:
   return tools.map(guard) as unknown as Tools
 }
 
-/** They begin a call in their own way, and end in `_call`. */
+/** Classes that begin a call in their own way, and end in `_call`. */
 const CLASSES: ReadonlySet<unknown> = new Set(['Tool', 'DynamicTool', 'DynamicStructuredTool'])
 
 /** The tool has it in place of LangChain's own method, which would call `_call`. */

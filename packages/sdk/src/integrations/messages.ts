@@ -11,7 +11,7 @@ export interface Message {
   toolCallId?: unknown
 }
 
-/** Only the newest are read. */
+/** Only this many of the newest messages are read. */
 const MESSAGES_MAX = 10_000
 
 /** A text is the message of a user. Several results of tools become a message each. */

@@ -51,7 +51,7 @@ export class ModelCall {
   readonly #isSilent: boolean
   isEnded = false
   readonly #left: Held
-  /** What has come of a stream. */
+  /** Reads the part of a stream that has arrived. */
   #read: (() => ModelResult) | undefined
   /** The framework waits for the answer, or for the next piece of its stream. */
   isWaiting = true
@@ -114,13 +114,15 @@ export class ModelCall {
     if (typeof callId === 'string') this.#asked.stream(state, callId, this.#ended)
   }
 
-  /** Its answer streams, with this so far. A run that ends has left it, and says so before its outcome. */
+  /**
+   * Sets the reader of a streamed answer's result so far. If its run ends first, the call records this result before the outcome.
+   */
   reads(result: () => ModelResult): void {
     const { heldCalls } = this.#part.core
     this.#read = result
     this.isWaiting = false
     this.touchedAt = this.#now()
-    // Nothing else ends a run of its own.
+    // A call that is a run of its own ends when its stream is idle: nothing else ends it.
     if (this.isOutside) this.#endWhenIdle()
     // The calls that it asked for are known then.
     heldCalls.delete(this.#asked)
@@ -192,7 +194,7 @@ export class ModelCall {
         toolCalls: toolCalls.length > 0 ? toolCalls : undefined,
         latency: this.#since(this.#now()),
         timeToFirstOutput: this.#firstToken === undefined ? undefined : this.#since(this.#firstToken),
-        // Its run was ended before it.
+        // The run ended before this call.
         outlivedRun: context.scope.hasEnded,
         ...more,
       })
@@ -211,7 +213,7 @@ export class ModelCall {
     })
   }
 
-  /** Where the agent of this call acts. */
+  /** Context of the agent that makes this call. */
   #agentIn(core: Core, around: Context, inside: Context | undefined): Context {
     const { tools, messages } = this.#request
     this.#asked.answered(around.scope.state, messages)

@@ -26,7 +26,7 @@ export interface Collector {
   errorIn?(item: Fields): unknown
 }
 
-/** Without the types of web streams: hosts without them compile this too. */
+/** Declared here because hosts without the types of web streams compile this too. */
 export interface ReadableStream {
   getReader(): { read(): Promise<{ done: boolean; value?: unknown }>; cancel(reason?: unknown): Promise<void> }
 }
@@ -51,7 +51,7 @@ export class ModelStream {
     call.reads(this.#result)
   }
 
-  /** What the host reads in place of the source. Leaving the loop early ends it too. */
+  /** Iterator that the host reads in place of the source. Leaving the loop early ends it too. */
   iterator(source: AsyncIterator<unknown>): AsyncIterableIterator<unknown> {
     const observer = this.#observer()
     return {

@@ -1,4 +1,4 @@
-/** A call of a client that a framework makes for a call that it tells of itself: both are one call, and the framework's is recorded. */
+/** A client call that a framework makes for a call that it reports itself: both are one call, and the framework's is recorded. */
 import { coreOf, sharedIn } from '../border.ts'
 import type { Core } from '../core.ts'
 import { readSafely } from '../recording/json.ts'
@@ -6,7 +6,7 @@ import type { Recorder } from '../recorder.ts'
 import { messagesOf } from './messages.ts'
 import { ModelCall, type ModelRequest, type ModelResult } from './model-call.ts'
 
-/** What an observed stream needs of a call. */
+/** Methods of a call that an observed stream needs. */
 export type ClientCall = Pick<
   ModelCall,
   'isWaiting' | 'within' | 'touch' | 'token' | 'streams' | 'reads' | 'end' | 'fail' | 'abort'
@@ -17,7 +17,7 @@ const waitingIn = (core: Core) => sharedIn(core, 'framework-calls', () => new Se
 
 interface FrameworkCall {
   readonly call: ModelCall
-  /** As it is known when the client is called. */
+  /** Reads the request as it is when the client is called. */
   request(): ModelRequest
 }
 
@@ -88,7 +88,7 @@ class NotedCall implements ClientCall {
     this.#around.reads(result)
   }
 
-  /** The framework says so, or tries again. */
+  /** The framework reports the failure, or tries again. */
   fail(): void {}
 
   abort(): void {}

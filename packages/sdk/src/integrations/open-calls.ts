@@ -14,7 +14,7 @@ export interface UnderWay {
   /** The framework waits for it: for its answer, or for the next piece. */
   readonly isWaiting: boolean
   readonly hasPieces: boolean
-  /** When it began, or last got a piece. */
+  /** Time at which the call began, or last got a piece. */
   readonly touchedAt: number
 }
 
@@ -25,7 +25,7 @@ export const SILENT_MS = 600_000
 const LEFT_MS = 1_000
 const LOOK_MS = 50
 const KNOWN_MS = 5
-/** Until the next step of an agent begins. */
+/** Time until the next step of an agent begins. */
 const STEP_MS = 100
 const TOOL_STEP_MS = 2_000
 
@@ -35,13 +35,13 @@ interface Calls {
   /** The last answer asked for tools. */
   goesOn: boolean
   isAborted: boolean
-  /** Its run returned before. */
+  /** The run of the call returned before the call ended. */
   isLate: boolean
 }
 
 interface Quiet {
   readonly isAborted: boolean
-  /** When the last call ended in the background. */
+  /** Time at which the last call ended in the background. */
   readonly at?: number
 }
 

@@ -33,11 +33,11 @@ export interface TraceProcessor {
 interface Open {
   readonly part: RunPart
   readonly begun: number
-  /** For a trace: its first agent is the run's. */
+  /** Set for a trace: its first agent, which is the run's. */
   first?: string | undefined
-  /** For a trace: how its last model call ended. */
+  /** Set for a trace: how its last model call ended. */
   last?: { status: Outcome; failure?: Failure } | undefined
-  /** For an agent, when a model is called in it. */
+  /** Set for an agent, when a model is called in it. */
   readonly data?: Fields
   readonly around?: Open | undefined
   call?: ModelCall
@@ -62,7 +62,7 @@ export function recordTraces(tacho: Recorder): TraceProcessor {
   if (!canRecord(tacho, 'Traces')) return NOTHING_RECORDED
   openCallsOf(coreOf(tacho))
   const core = coreOf(tacho)
-  /** By the id of a trace or span. */
+  /** Open spans, by the id of a trace or span. */
   const open = new OpenSpans<Open>()
 
   function begin(id: string, runPart: RunPart, more: Pick<Open, 'data' | 'around'> = {}): Open {
@@ -277,7 +277,7 @@ function toolsOf({ data = {}, around }: Open): ((name: string) => boolean) | und
 
 const isModelCall = ({ type }: Fields) => type === 'generation' || type === 'response'
 
-/** As the client reports it: the framework passes on only its text. */
+/** Recognises an aborted request by its text, because the framework passes on only the text of the client's error. */
 const isAborted = (error: unknown) =>
   /request was aborted|^AbortError/i.test(String(fields(fields(error)['data'])['error']))
 

@@ -52,7 +52,7 @@ function chatResult(model: unknown, usage: unknown, asked: readonly Fields[]): M
 /** More than any provider sends. */
 const CHOICES_MAX = 256
 
-/** Of a candidate. */
+/** Pieces of one candidate. */
 interface ChoicePieces {
   content: string
   finishReason: unknown
@@ -115,7 +115,7 @@ function addCall({ calls }: ChoicePieces, piece: Fields): void {
   }
   const named = fields(piece['function'] ?? custom)
   const name = text(named['name']) ?? ''
-  // Some servers say id and name again with each piece.
+  // Some servers repeat id and name in each piece.
   const isRepeated = id !== undefined && id === call.id && name === call.function.name
   if (!isRepeated) call.function.name += name
   call.function.arguments += text(named['arguments'] ?? named['input']) ?? ''

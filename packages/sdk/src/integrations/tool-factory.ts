@@ -7,7 +7,7 @@ import { fitsSchema } from './fits.ts'
 import { fields, guarded, type Fields } from './host.ts'
 
 interface Framework {
-  /** For events and conditions. @param args what `execute` gets after the input. */
+  /** Name for events and conditions. @param args the arguments of `execute` after the input. */
   name(args: readonly unknown[], options: Fields, tool: object): string
   signal(args: readonly unknown[]): StopSignal | undefined
   callId(args: readonly unknown[]): unknown
@@ -20,7 +20,7 @@ export function guardedFactory<Create extends Function>(create: Create, tacho: T
     const options = fields(toolOptions)
     const { execute } = options
     const make = (changed: unknown): unknown => create.call(this, changed, ...more)
-    // Without a function of its own, another program runs it, or the factory refuses it.
+    // Without an `execute` function, another program runs the tool, or the factory refuses it.
     if (typeof execute !== 'function') return make(toolOptions)
     function guardedExecute(this: unknown, input: unknown, ...args: unknown[]) {
       const owner = this === undefined || this === changed ? toolOptions : this

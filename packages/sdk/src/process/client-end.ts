@@ -1,4 +1,4 @@
-/** What a client does when its process ends. process-end.ts says when. */
+/** Ends a client with its process. process-end.ts decides when. */
 import { appendFileSync } from 'node:fs'
 import process from 'node:process'
 import type { Diagnostics, FlushResult } from '../delivery/diagnostics.ts'
@@ -10,7 +10,7 @@ import { readSafely } from '../recording/json.ts'
 import { hint } from './deliver-now.ts'
 import { isHostOver } from './idle-host.ts'
 
-/** What it needs of the core. */
+/** Parts of the core that the end needs. */
 interface Ended {
   readonly sender: Sender
   readonly settings: Settings

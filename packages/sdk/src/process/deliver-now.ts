@@ -12,7 +12,7 @@ import { readSafely } from '../recording/json.ts'
 import type { QueuedItem } from '../delivery/queue.ts'
 import type { Sender } from '../delivery/sender.ts'
 
-/** One line for each answer. Ends with the first failure. */
+/** Program of the child process. Prints one line for each answer, and ends with the first failure. */
 const PROGRAM = `
 let text = ''
 process.stdin.setEncoding('utf8').on('data', (piece) => (text += piece)).on('end', async () => {
@@ -28,7 +28,10 @@ process.stdin.setEncoding('utf8').on('data', (piece) => (text += piece)).on('end
 process.on('uncaughtException', () => process.exit(1))
 `
 
-/** Another program, such as one built of Node and the host's code, would begin the host again. */
+/**
+ * Only plain Node runs the program. Another executable, such as one built of Node and the host's code, would start the host
+ * again.
+ */
 const NODE = /^node(js)?[\d.]*(\.exe)?$/i
 /** Flags of the host without which the other process may not reach the service. The others could run the host's code. */
 const NETWORK_FLAG = /^--use-((system|openssl|bundled)-ca|env-proxy)$/
@@ -48,7 +51,7 @@ interface Queued {
   readonly verdict: typeof verdictOf
 }
 
-/** What a client queues beside the events of this sender, one for each request. */
+/** Queue whose items a client delivers beside the events of this sender, one for each request. */
 export const besideOf = new WeakMap<Sender, Queued>()
 
 type Post = readonly [path: string, body: string]

@@ -30,7 +30,7 @@ export function endWithHost(endRequests: () => void, afterMs: number, { endWait 
   function lookAtHost(): void {
     timer = setTimeout(lookAtHost, LOOKED_MS).unref()
     const isOver = onlyRequestsLeft()
-    // A host that waits for the SDK alone, for a moment, goes on.
+    // A host that waits only for the SDK, for a moment, continues.
     if (endWait) return wasOver && isOver ? endWait() : void (wasOver = isOver)
     if (!isOver) return
     overAt = performance.now()

@@ -1,4 +1,4 @@
-/** There from a client's first call on. */
+/** Parts for Node that a client loads at its first call. */
 import { clearTimeout, setTimeout } from 'node:timers'
 import { isWorkerd } from '../recording/context.ts'
 import { metadataOf } from '../recording/metadata.ts'
@@ -8,7 +8,7 @@ import { endWith } from './client-end.ts'
 import { deliverNow } from './deliver-now.ts'
 import { endWithHost } from './idle-host.ts'
 
-// Those of the globals may be fake before the import: Jest's `fakeTimers: { enableGlobally: true }`.
+// Take timers from the module: the globals may be fake before the import, as with Jest's `fakeTimers: { enableGlobally: true }`.
 Object.assign(timers, { setTimeout, clearTimeout })
 
 const parts = {

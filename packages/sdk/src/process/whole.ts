@@ -1,4 +1,4 @@
-/** What Tacho has besides from its first call on, where node.ts is. A Recorder goes without. */
+/** Parts of Tacho that a client loads at its first call, where node.ts exists. A Recorder does not need them. */
 import { createDiskCache } from '../configuration/disk-cache.ts'
 import { ISSUE_BOUNDS, IssueRecords, receiptOf, type IssueParts } from '../delivery/issue-records.ts'
 import type { Sender } from '../delivery/sender.ts'

@@ -1,4 +1,4 @@
-/** What a handle carries of a run to its next process: plain JSON. */
+/** State of a run that a handle carries to its next process: plain JSON. */
 
 export interface OpenCall {
   readonly approvalId: string
@@ -23,7 +23,7 @@ export interface CarriedState {
   readonly recentCalls?: readonly string[] | undefined
   /** How many approvals are spent, by the hash of the input, or of the input and the caller's key. */
   readonly spentApprovals?: Readonly<Record<string, number>> | undefined
-  /** What the run did and read, if a policy needs it. */
+  /** History of the run, if a policy needs it. */
   readonly history?: unknown
   /** Calls that wait for a person, with their arguments. */
   readonly approvals?: readonly OpenCall[] | undefined

@@ -9,7 +9,7 @@ export interface NumberForm {
   readonly start?: RegExp
   readonly minChars: number
   readonly maxChars: number
-  /** Of the characters of a run, as in base 36 and without separators: whether some of them are a number. */
+  /** Takes the characters of a run as base 36 values without separators. The result checks whether a part of them is a number. */
   readonly checking: (values: Uint8Array) => (from: number, to: number) => boolean
   readonly mark: string
 }
@@ -36,7 +36,7 @@ export function maskNumbers(text: string, form: NumberForm): string {
   return text.replace(form.run, (run) => {
     const { start, minChars, maxChars, mark } = form
     const values = new Uint8Array(run.length)
-    /** Where each of them stands. */
+    /** Place of each value in the text. */
     const places = new Uint32Array(run.length)
     let count = 0
     for (let at = 0; at < run.length; at++) {
@@ -67,7 +67,7 @@ export function maskNumbers(text: string, form: NumberForm): string {
   })
 }
 
-/** As in base 36; undefined for anything but a digit or a letter. */
+/** Base 36 value of a character; undefined for anything but a digit or a letter. */
 function valueOf(code: number): number | undefined {
   if (code >= 48 && code <= 57) return code - 48
   const letter = code | 32
@@ -77,7 +77,7 @@ function valueOf(code: number): number | undefined {
 /** Luhn by prefix sums over the run of digits: one with the digits at even places doubled, one with those at odd places. */
 function cardNumbers(digits: Uint8Array): (from: number, to: number) => boolean {
   const sums = [new Uint32Array(digits.length + 1), new Uint32Array(digits.length + 1)] as const
-  /** Where the equal digits before an end begin. */
+  /** Start of the equal digits before each end. */
   const equalFrom = new Uint32Array(digits.length + 1)
   for (let place = 0; place < digits.length; place++) {
     const digit = digits[place] ?? 0

@@ -19,22 +19,22 @@ export interface RunScope {
   /** Added to payloads that lack the key. */
   readonly annotations: Map<string, unknown>
   readonly state: RunState
-  /** What a Recorder got with the handle that it resumed. */
+  /** State from the handle with which a Recorder resumes the run. */
   readonly handed?: CarriedState | undefined
   /** Approvals are requested in its name. */
   readonly approvalClientId: string
   /**
-   * For events outside a span of OpenTelemetry: the trace of the request or process that the run comes from, or of its
-   * own requests.
+   * Trace for events outside a span of OpenTelemetry: that of the request or process in which the run started, or of its own
+   * requests.
    */
   trace?: Trace | undefined
   /** When the host entered it. Undefined after its first event. */
   enteredAt?: number | undefined
-  /** Its outcome is recorded: no approval starts a call of it any more. */
+  /** The outcome is recorded: approvals no longer start calls of this run. */
   hasEnded?: boolean
   /** The failure of the last model call, if its framework passes no error on to the host. */
   failure?: Failure | undefined
-  /** By other processes, as the host gave it. */
+  /** Usage by other processes, as the host gave it. */
   readonly usedBefore?: unknown
 }
 
@@ -43,21 +43,24 @@ export interface Recorder {
   readonly id: string
   /** Number of its latest event. */
   count: number
-  /** By reason. */
+  /** Dropped events, by reason. */
   dropped?: Record<string, [count: number, lastAt: number]>
 }
 
 export interface Span {
   readonly spanId: string
   readonly parentSpanId: string | undefined
-  /** For the payloads of its events. Replaced, never changed: spans that begin in it keep those of their beginning. */
+  /**
+   * Marks for the payloads of this span's events. Replaced, never changed: spans that begin in it keep the marks of their
+   * beginning.
+   */
   marks?: SpanMarks | undefined
 }
 
 export interface SpanMarks {
   /** The prompt that was requested last in this span, or before it in the spans around it. */
   readonly promptVersionId?: string | undefined
-  /** That prompt came from the code. */
+  /** The requested prompt is the fallback from the code. */
   readonly promptFallback?: true | undefined
   /** The agent that acts here, unless it is the run's. */
   readonly agent?: string | undefined
@@ -87,7 +90,7 @@ export function createContext(): CurrentContext {
 
 type Snapshot = () => <T>(act: () => T) => T
 
-/** Also where a bundler chose the parts for Node, whose modules are there. */
+/** Whether this is workerd, also if a bundler chose the parts for Node, whose modules exist there. */
 export const isWorkerd =
   (globalThis as { navigator?: { userAgent?: unknown } }).navigator?.userAgent === 'Cloudflare-Workers'
 

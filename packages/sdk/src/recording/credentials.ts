@@ -38,7 +38,7 @@ const FORMS = [
 ] as const
 
 export const CREDENTIAL_FORMS = [
-  // Not inside a word, but an escape such as \n may come before it.
+  // A form does not match inside a word, but an escape such as \n may come before it.
   ...FORMS.map(([begin, rest]) => new RegExp(String.raw`(?<!(?<!\\)\w)${begin}${rest}`, 'g')),
   // A word without a digit or sign is prose, such as "basic understanding".
   /\b(?:Bearer|Basic)\s{1,4}(?=\S{0,64}[\d+/=_])[\w+/=.~-]{12,}/gi,
@@ -48,7 +48,7 @@ export const CREDENTIAL_FORMS = [
   /(?<=curl\s.{0,300}-u(?:ser)?[\s=]{0,4}["']?[^\s:"']{1,64}:)[^\s"'`]{1,1024}/g,
 ]
 
-/** What may stand between a name and its sign, in JSON text that may be encoded several times. */
+/** Characters that may stand between a name and its sign, in JSON text that may be encoded several times. */
 const BETWEEN = String.raw`(?:[\s"'\x60\\]|(?<=\\)[nrtvf])`
 /** Follows a name: the sign that assigns its value, or the end of a JSON string that is the name. */
 const SIGN = String.raw`${BETWEEN}{0,80}(?:[:=>]|(?<=")[,}\]])|${BETWEEN}{80}`
@@ -60,7 +60,7 @@ export const MAYBE_NAMED = new RegExp(
   [
     // Anywhere in a name.
     String.raw`(?:pass(?:w|[-_. ]?(?:word|phrase|code))|c(?:(?<=sec)ret|redential)|k(?:(?<=(?:api|access|account|private|signing|cryption)[-_. ]?k)ey|(?<=cook)ie)|(?<=a)uthorization|-signature)(?:[\w.-]{64}|[\w.-]{0,63}(?:${SIGN})|[^"]{0,${NAME_CHARS}}"(?<="[^"]{0,${NAME_CHARS}}")${BETWEEN}{0,80}[:,}\]])`,
-    // Only at the end of one.
+    // Only at the end of a name.
     String.raw`(?:p(?:ass|wd|(?<=otp))|jwt|(?<=a)uth|(?<=c)v[vc]2?|bearer|k(?<=tok)en)(?:${SIGN})`,
     // Counts of tokens are no secrets.
     String.raw`k(?<=tok)ens${BETWEEN}{0,80}(?:[:=>]{1,2}(?!\s{0,9}\d[\d.,]{0,20}(?!\w))|(?<=${BETWEEN}{80}))`,

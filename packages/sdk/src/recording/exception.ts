@@ -18,9 +18,9 @@ export function isAbort(thrown: unknown): boolean {
 interface Facts {
   readonly type: string
   readonly message: string
-  /** Such as ECONNREFUSED or rate_limit_exceeded. */
+  /** Error code, such as ECONNREFUSED or rate_limit_exceeded. */
   readonly code?: string | number
-  /** Of the answer over HTTP. */
+  /** Status of the HTTP response. */
   readonly status?: number
 }
 

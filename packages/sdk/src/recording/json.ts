@@ -15,7 +15,7 @@ const STRUCTURE_MAX = 262_144
 const READ_MAX = 2_097_152
 /** Characters of one text that are masked: a quarter more than the interface accepts. More would hold up the host. */
 const MASKED_MAX = 327_680
-/** Of all texts before the one after which only beginnings are: the newest messages of a conversation come last. */
+/** Characters of all texts that are masked completely. Of later texts, only the beginnings are. The newest messages come last. */
 const MASKED_FULLY = 524_288
 /** Most fields that can fit in a payload: each takes six bytes, such as `"a":1,`. */
 const FIELDS_MAX = 43_690
@@ -234,7 +234,7 @@ export function joined(...sources: readonly unknown[]): Record<string, unknown> 
   return Object.fromEntries(sources.flatMap(fieldsOf))
 }
 
-/** Also of another realm, such as that of a test runner. */
+/** Whether a value is an Error, also of another realm, such as that of a test runner. */
 export function isError(value: unknown): value is Error {
   return value instanceof Error || /^(?:Error|DOMException)$/.test(kindOf(value as object))
 }

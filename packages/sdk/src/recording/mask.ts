@@ -47,7 +47,7 @@ export interface Mask {
   text(text: string): string
   /** @throws whatever `custom` throws. */
   json(json: string): string
-  /** False is certain. */
+  /** Whether masks may change the text. False is certain. */
   touches(json: string): boolean
 }
 
@@ -139,7 +139,7 @@ export function createMask(options: MaskingOptions): Mask {
     return rewritten(text, JSON.stringify(value), masked)
   }
 
-  /** For the inside of a text that encodes JSON: each quote has backslashes. */
+  /** Masks the inside of a text that encodes JSON: each quote has backslashes. */
   function maskEncoded(text: string, level: number): string | undefined {
     const inside = readSafely(() => JSON.parse(`"${text}"`) as string, undefined)
     if (inside === undefined || inside === text) return undefined

@@ -1,4 +1,4 @@
-/** What metadata-only keeps of a payload. Loaded with writing.ts, in a bundle of its own. */
+/** Selects the parts of a payload that metadata-only keeps. Loaded with writing.ts, in a bundle of its own. */
 import { fieldsOf } from './json.ts'
 
 /** Their values are not content. Other keys are dropped. */
@@ -23,7 +23,7 @@ export function metadataOf(facts: unknown, metadataKeys: ReadonlySet<string>, na
     if (metadataKeys.has(key)) keptPairs.push([key, value])
     else if ((METADATA_KEYS.has(key) || OF_TYPE.test(`${type} ${key}`)) && isMetadata(value))
       keptPairs.push([key, value])
-    // Which conditions failed, and why: the message quotes the condition, never a fact. Calls are kept without arguments.
+    // Keep which conditions failed, and why: the message quotes the condition, never a fact. Keep calls without arguments.
     else if (/^(?:failures|toolCalls)$/.test(key) && Array.isArray(value))
       keptPairs.push([key, value.slice(0, 100).map(factsOf)])
     else if (key === 'exception') keptPairs.push([key, classesOf(value)])

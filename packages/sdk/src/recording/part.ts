@@ -9,7 +9,7 @@ export interface RunPart {
   readonly context: Context
   /** Ends only a run of its own. `failure`: what ended it. */
   end(status: Outcome, failure?: Failure): void
-  /** Another process, or a later call, ends a run of its own. */
+  /** Stops recording without an end, if it is a run of its own: another process, or a later call, ends it. */
   leave(): void
 }
 

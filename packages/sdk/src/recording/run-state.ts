@@ -6,15 +6,15 @@ import { byteLength } from './text.ts'
 export interface RunState {
   /** Input hash and tool, to find loops. */
   readonly recentCalls: string[]
-  /** By approval. Null: this process saw its end. */
+  /** Open calls by approval. Null: this process saw the end of the call. */
   readonly openCalls: Map<string, OpenCall | { readonly toolName: string; readonly inputHash: null }>
-  /** By input, or by input and key. */
+  /** Numbers by input, or by input and key. */
   readonly numbers: Map<string, Numbers>
   /** The history of this run, if a policy needs it (guard/run-histories.ts). */
   history?: { carried(): unknown }
 }
 
-/** No other call may have these numbers. */
+/** Numbers of calls that no other call may use. */
 interface Numbers {
   readonly waiting: Set<number>
   /** The approvals of all lower numbers are spent. A count, because a run can have a million. */
@@ -23,7 +23,7 @@ interface Numbers {
   readonly spentLater: Set<number>
 }
 
-/** By run id. */
+/** States by run id. */
 export type SharedStates = Map<string, RunState>
 
 const RECENT_MAX = 100

@@ -1,4 +1,4 @@
-/** What a run used so far, for policies and budgets. Counted when events are recorded. */
+/** Usage of a run so far, for policies and budgets. Counted when events are recorded. */
 import type { RunScope } from './context.ts'
 import type { Draft } from './event.ts'
 import type { CarriedState } from './carried-state.ts'
@@ -12,11 +12,11 @@ export interface RunUsage {
   cost: number
   /** By tool. Counted at admission, so their TOOL_CALL events are not counted again. */
   readonly admitted: Map<unknown, number>
-  /** Copies of them, until somebody asks: to read their shapes takes a third of a record call. */
+  /** Copies of usages, unread until they are needed: reading their shapes takes a third of a record call. */
   readonly uncounted: unknown[]
   /** Messages of the newest model call: the conversation so far. After it: the newest payload of USER_INPUT. */
   messages?: unknown
-  /** In milliseconds, without the time between the run's processes. */
+  /** Start in milliseconds, without the time between the run's processes. */
   since: number
 }
 
@@ -47,7 +47,7 @@ interface Parts {
   readonly runtime: Pick<Runtime, 'now'>
 }
 
-/** What guards know of a run, in all its processes. */
+/** State of a run that guards need, in all its processes. */
 export interface Carrying {
   readonly usages: RunUsages
   resumed(runId: string, given: CarriedState): RunState
@@ -56,7 +56,7 @@ export interface Carrying {
 
 export function createCarrying({ observers, runtime }: Parts, counting: Counting): Carrying {
   const usages = createRunUsages({ observers, runtime }, counting)
-  // Another process may continue these, or this one again.
+  // Shared states: another process may continue these runs, or this process again.
   const states: SharedStates = new Map()
   return {
     usages,

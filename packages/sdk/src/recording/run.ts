@@ -27,7 +27,7 @@ export interface RunOptions {
   parentSpanId?: string | undefined
   /** W3C Trace Context: the header `traceparent` of the request that the run serves. Its events name that trace. */
   traceparent?: string | undefined
-  /** What other processes used of the run: policies and budgets count it too. Costs in US dollars. */
+  /** Usage of the run in other processes: policies and budgets count it too. Costs in US dollars. */
   usedBefore?:
     | {
         toolCalls?: number | undefined
@@ -41,8 +41,8 @@ export interface RunOptions {
 }
 
 /**
- * What another process needs to continue a run: plain JSON, the same in every SDK. It holds the arguments of calls that wait
- * for a person, unmasked: keep it where you keep your conversations.
+ * State with which another process can continue a run: plain JSON, the same in every SDK. It contains the arguments of calls that
+ * wait for a person, unmasked: store it with your conversations.
  */
 export interface RunHandle extends CarriedState {
   readonly runId: string
@@ -94,9 +94,7 @@ export interface OpenSpan {
   set(fields: Payload): void
 }
 
-/**
- * One agent execution. No method throws or waits. Recording methods return the event's id; undefined if it was dropped.
- */
+/** An agent execution. No method throws or waits. Recording methods return the event's id; undefined if it was dropped. */
 export class Run {
   /** @internal Published code is minified, which would shorten it. */
   static readonly name: string = 'Run'
@@ -208,7 +206,7 @@ export class Run {
     return this.#core.context.run({ scope: this.#scope, span: this.#span() }, () => act(this))
   }
 
-  /** What another process needs to continue this run with `tacho.resume`. */
+  /** Handle with which another process can continue this run: pass it to `tacho.resume`. */
   toHandle(): RunHandle {
     this.#core.openRuns.delete(this)
     return handleOf(this.#core, { scope: this.#scope, span: this.#span() })
@@ -301,7 +299,7 @@ export function createScope(core: Core, runOptions: RunOptions, handle?: RunHand
   ): string | undefined {
     const value: unknown = (options as Readonly<Record<string, unknown>>)[name] ?? byDefault
     const givenText = typeof value === 'string' ? value : byDefault
-    // As recorded, so that a stop by the recorded name applies to policies here.
+    // Cut the text as recorded, so that a stop by the recorded name applies to policies here.
     const cut = givenText && wellFormed(cutText(givenText, maxChars))
     if (givenText === value && cut?.length === givenText?.length) return cut
     diagnostics.report('warning', 'text_cut', `${name} must be a text of at most ${maxChars} characters.`)
@@ -331,7 +329,7 @@ export function createScope(core: Core, runOptions: RunOptions, handle?: RunHand
     usedBefore: options.usedBefore,
     enteredAt: handle ? undefined : core.runtime.now(),
   }
-  // Its time counts from now.
+  // The time of the run counts from now.
   core.carrying?.usages.atLeast(scope, scope.handed?.used)
   return scope
 }

@@ -26,7 +26,7 @@ export function shorten(payload: JsonObject, originalBytes: number, maxBytes: nu
   return `${text.slice(0, -1)}${text === '{}' ? '' : ','}"tachoShortened":${summary}}`
 }
 
-/** In JSON, without quotes. */
+/** Size in JSON, without quotes. */
 const sizeOf = (text: string): number => byteLength(JSON.stringify(text)) - 2
 
 /** Adds the sizes of texts. @returns how many levels the value has. */
@@ -84,7 +84,7 @@ function write(payload: JsonObject, level: number, maxBytes: number) {
       const before = index > 0 ? ',' : ''
       if (value(item, isList ? before : `${before}${JSON.stringify(key)}:`)) continue
       cutLists++
-      // Its end may have been cut before.
+      // The end of the list may have been cut before.
       const [, more = 1] = /^\[cut: (\d+)/.exec(entries.at(-1)?.[isList ? 1 : 0] as string) ?? []
       put(`${before}"[cut: ${entries.length - index - 1 + +more} more]"${isList ? '' : ':true'}`)
       break
@@ -102,14 +102,17 @@ const CUT_BEFORE = /… \[cut: (\d{1,9}) characters\]/
 
 const DATA_URL = /^data:([\w.+/-]{3,99})[^,]{0,99};base64,([\w+/-]+)=*$/
 
-/** As JSON of at most `maxBytes` plus a mark: the beginning and the end, where a log has its error. Half of a file is worth nothing. */
+/**
+ * Cuts a text to at most `maxBytes` of JSON plus a mark. Keeps the beginning and the end, where a log has its error. A file is
+ * left out, because half of it is useless.
+ */
 function cutText(text: string, maxBytes: number): string {
   const [, type, base64 = ''] = DATA_URL.exec(text) ?? []
   if (type) return JSON.stringify(`[cut: ${type}, ${(base64.length * 3) >> 2} bytes]`)
   let room = maxBytes
   let start = 0
   let end = text.length
-  // As long as fits: each step looks only at what it would add.
+  // Grow the part as long as it fits: each step reads only the characters that it would add.
   for (let step = 2 ** 17; step >= 1; step /= 2) {
     const units = start + text.length - end + step
     const tail = (units / 3) | 0

@@ -3,7 +3,7 @@ import { observeSteps, once, type End, type Within } from '../delivery/ending.ts
 import { readSafely } from './json.ts'
 import type { Runtime } from '../delivery/runtime.ts'
 
-/** A body that nobody began to read until then is not read any more. */
+/** A body that is unread until then is no longer observed. */
 const UNREAD_MS = 10_000
 
 /** Parts of the web's streams and of Node's, without their types: hosts without them compile this too. */
@@ -35,7 +35,7 @@ interface EventStream {
   readonly errored?: unknown
   readonly aborted?: boolean
   on(event: 'end' | 'close', listener: () => void): unknown
-  /** Its work, where it is a stream of Node: such as the steps of a generator. */
+  /** Reads on in a Node stream, such as the steps of a generator. */
   _read?: (size: number) => void
 }
 type Make = new (...callArguments: unknown[]) => unknown
@@ -58,7 +58,7 @@ export async function observeResult(rawResult: unknown, act: Within, onEnd: End,
     if (isWebStream(rawResult)) return observedStream(rawResult, within, end)
     if (isResponse(rawResult)) return observedResponse(rawResult, within, end)
     if (isEventStream(rawResult)) {
-      // It does not say when it is read.
+      // An event stream does not report when it is read.
       unread.cancel()
       return observeEvents(rawResult, act, end)
     }
@@ -124,7 +124,7 @@ export function withBody(response: WebResponse, body: unknown): unknown {
   return made
 }
 
-/** Not by the `error` event: a listener would change what an error does to the process. */
+/** Do not listen to `error`: a listener would change the effect of an error on the process. */
 function observeEvents(stream: EventStream, within: Within, end: End): unknown {
   if (stream.destroyed || stream.readableEnded || stream.ended) return undefined
   const work = stream._read?.bind(stream)
@@ -143,7 +143,7 @@ function observeEvents(stream: EventStream, within: Within, end: End): unknown {
 /** Throws if it cannot be changed. */
 function observeIterable(rawIterable: unknown, within: Within, end: End): unknown {
   const observe = (steps: Record<string, unknown>) => {
-    // Without it, nothing would report that the host left the loop.
+    // Without a `return` step, nothing would report that the host left the loop.
     steps['return'] ??= async (value: unknown) => ({ done: true, value })
     observeSteps(steps, within, end)
     return steps
@@ -151,7 +151,7 @@ function observeIterable(rawIterable: unknown, within: Within, end: End): unknow
   const work = rawIterable as Iterable
   const iterate = work[Symbol.asyncIterator]
   if (!iterate) return undefined
-  // It may be its own iterator, which a host may use without a loop.
+  // The iterable may be its own iterator, which a host may use without a loop.
   if (typeof (rawIterable as Partial<AsyncIterator<unknown>>).next === 'function')
     observe(rawIterable as Record<string, unknown>)
   else work[Symbol.asyncIterator] = (...how) => observe(within(() => Reflect.apply(iterate, rawIterable, how)))

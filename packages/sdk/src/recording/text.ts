@@ -8,7 +8,7 @@ export function cutText(text: string, maxChars: number): string {
   return chars.length <= maxChars ? text : `${chars.slice(0, maxChars - 1).join('')}…`
 }
 
-/** In UTF-16 units; then comes how many are missing. */
+/** Cuts to UTF-16 units, and adds how many are missing. */
 export function shortened(text: string, units: number): string {
   return text.length <= units ? text : `${text.slice(0, units)}… [cut: ${text.length - units} characters]`
 }

@@ -246,7 +246,7 @@ function pathOf(name: string): Path {
   return { name, steps: path.split('.').map((step) => [step, snake(step)]), modality }
 }
 
-/** Null: `usage` says nothing of tokens. */
+/** Null: `usage` has no token counts. */
 export function callCounts(usage: unknown): CallCounts | null {
   if (!isFields(usage) || Array.isArray(usage)) return null
   const invalid: string[] = []
@@ -339,7 +339,7 @@ function besides(usage: Fields, word: string, parts: (Found | undefined)[], inva
 const saysNull = (usage: Fields, paths: readonly Path[]): boolean =>
   paths.some(({ steps }) => steps.length === 1 && steps[0]?.some((name) => usage[name] === null))
 
-/** A count that is not sent stays unknown if a total is known, or if its parts say nothing. */
+/** A count that is not sent stays unknown if a total is known, or if its parts are absent too. */
 function atLeast(sent: number | null, total: number | null, withParts: (sent: number) => number): number | null {
   if (sent === null && total !== null) return null
   return withParts(sent ?? 0) || sent

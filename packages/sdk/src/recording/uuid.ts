@@ -4,7 +4,7 @@ const HEX = Array.from({ length: 256 }, (_, byte) => byte.toString(16).padStart(
 const COUNTER_MAX = 0xfff
 /** If the clock goes back by less than this, ids wait for it; by more, they follow it. */
 const CLOCK_STEP_MS = 10_000
-/** One call gives random bytes for hundreds of ids. */
+/** One call returns random bytes for hundreds of ids. */
 const BLOCK_BYTES = 4_096
 
 export interface Ids {

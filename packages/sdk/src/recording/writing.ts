@@ -9,7 +9,7 @@ import type { Settings } from '../options.ts'
 import { shorten } from './shorten.ts'
 import { byteLength } from './text.ts'
 
-/** How JSON.stringify begins half a surrogate pair. */
+/** Start of half a surrogate pair in the output of JSON.stringify. */
 const HALF_PAIR = '\\ud'
 /** An escape in JSON text; the second character may be a backslash itself. */
 const ESCAPE = /\\(?:u.{4}|.)/g

@@ -1,4 +1,4 @@
-/** In memory, behind `fetch`. */
+/** An in-memory service behind `fetch`. */
 import type { DeployedPolicy } from '../configuration/configuration.ts'
 import type { LocalPolicy } from '../guard/rules.ts'
 import type { Fetch, FetchReply } from '../delivery/runtime.ts'
@@ -110,7 +110,7 @@ export class FakeService {
     const isNew = !this.#records.has(key)
     const isSame = this.#records.get(key) === evidence
     if (isNew) this.#records.set(key, evidence)
-    // It lets an approved call run, and is no issue.
+    // A claim runs an approved call, and is not an issue.
     const isClaim = issue.detectionType === 'APPROVAL_PENDING'
     if (isNew && !isClaim) this.issues.push(issue)
     return reply(202, { recordId: this.#id(), status: 'RECEIVED', isNew, ...(isClaim && !isNew && { isSame }) })

@@ -3,7 +3,7 @@
 export interface ReplayOptions {
   /** `tools`: models are live. */
   mode?: 'strict' | 'tools' | undefined
-  /** What may differ, such as `tool.input.requestId` or `model.system`. */
+  /** Paths that may differ, such as `tool.input.requestId` or `model.system`. */
   ignore?: readonly string[] | undefined
   from?: number | undefined
   model?: string | undefined

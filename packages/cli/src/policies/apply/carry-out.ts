@@ -136,7 +136,7 @@ export async function readPresent(client: OperatorClient, workspace: Workspace, 
   }
 }
 
-/** For shares that the file has and that do not run: what ended them, unless something changed since. */
+/** Finds out how shares ended that the file has and that do not run, unless something changed since. */
 async function readEnded(
   client: OperatorClient,
   environmentId: string,

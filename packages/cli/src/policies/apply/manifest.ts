@@ -21,7 +21,7 @@ export interface WantedPrompt {
   place: Place
 }
 
-/** What a version of a policy says, in the order in which a plan names what changes. */
+/** Fields of a policy version, in the order in which a plan names their changes. */
 export const POLICY_FIELDS = [
   'condition',
   'severity',

@@ -32,7 +32,7 @@ export function planLines(
   return [...lines, '', summary({ restores, writes, deployments, labels })]
 }
 
-/** What stays deployed though the file does not list it. */
+/** Items that stay deployed although the file does not list them. */
 export function keptLines(keptItems: readonly Kept[]): string[] {
   if (keptItems.length === 0) return []
   const items = keptItems.map(({ environment, kind, name, version }) => {
@@ -88,7 +88,7 @@ const green = painted('green')
 const yellow = painted('yellow')
 const red = painted('red')
 
-/** What new versions change, line by line. */
+/** Changes of new versions, line by line. */
 
 export type WriteDiff = Pick<VersionDiff, 'fields'>
 

@@ -88,7 +88,7 @@ export interface Deployment {
 export interface LabelChange {
   environment: string
   environmentId: string
-  /** All of the environment from then on. */
+  /** All rules of the environment after the change. */
   rules: ToolLabel[]
   /** Tools of rules that go, and of rules that come. */
   removed: string[]
@@ -102,7 +102,7 @@ export interface DeploymentChange {
   id: string | null
   from: string | null
   to: string | null
-  /** Then `to` gets this percentage of the sessions; 0: its share ends. */
+  /** Percentage of the sessions that get `to`; 0: its share ends. */
   share?: number
 }
 
@@ -151,7 +151,7 @@ export function isEmpty({ restores, writes, deployments, labels }: Plan): boolea
   return [restores, writes, deployments, labels].every((changes) => changes.length === 0)
 }
 
-/** As the server stores it. */
+/** A rule in the form in which the server stores it. */
 export function storedRule({ tool, output = [], does = [], when }: ToolLabels): ToolLabel {
   return {
     tool,
@@ -279,7 +279,7 @@ function shareChanges(
       })
     }
     const row = inForce.find((one) => one.kind === 'prompt' && one.name === name)
-    // Another version in force ends the share that runs.
+    // Deploying another version ends the running share.
     const running = row?.version === stable ? (row.share ?? null) : null
     const ended = row?.version === stable ? endedShares?.get(name) : undefined
     const isSame = running?.version === to && running.percent === share.percent
@@ -293,7 +293,7 @@ function shareChanges(
   return { changes, notRestarted }
 }
 
-/** What is deployed there, of the kinds that the file lists, without what it lists. */
+/** Deployed items that the file does not list, of the kinds that it lists. */
 function unlistedIn(wanted: WantedEnvironment, { inForce }: PresentEnvironment): PresentEnvironment['inForce'] {
   return inForce.filter(({ kind, name }) => {
     const versions = kind === 'prompt' ? wanted.prompts : wanted.policies

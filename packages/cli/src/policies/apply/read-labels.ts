@@ -6,7 +6,7 @@ import type { Entry, YamlReader } from './yaml-reader.ts'
 
 const RULES_MAX = LIMITS.toolLabelRules
 const LABELS_MAX = LIMITS.toolLabelsOfOutputs
-/** As the server takes them. */
+/** A label as the server accepts it. */
 const LABEL = /^[a-z][a-z0-9_-]{0,39}$/
 
 export function readLabels(yaml: YamlReader, entry: Entry): ToolLabels[] {

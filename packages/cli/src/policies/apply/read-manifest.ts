@@ -272,7 +272,7 @@ export async function manifestOf(file: string): Promise<Manifest> {
   return read.manifest
 }
 
-/** Its labels of tools: a file without any is refused, because it would remove all. */
+/** Labels of tools in the file: a file without any is refused, because it would remove all. */
 export async function labelsOf(file: string): Promise<readonly ToolLabels[]> {
   const { labels } = await manifestOf(file)
   if (labels === null) throw wrongUsage(`${printable(file)} has no labels.`)

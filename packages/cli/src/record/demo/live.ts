@@ -54,7 +54,7 @@ export async function playLive(stage: LiveStage, signal: AbortSignal): Promise<v
         const run = playAsking(stage, number, signal).then(stage.onEnd)
         const held: Promise<void> = run.finally(() => asking.delete(held))
         asking.add(held)
-        // Its error ends the demo below.
+        // `Promise.all` below rejects with the error, which ends the demo.
         held.catch(() => undefined)
       } else stage.onEnd(await playPlot(stage, number, signal))
     }

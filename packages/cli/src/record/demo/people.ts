@@ -216,7 +216,7 @@ async function playIssues(stage: Stage): Promise<void> {
   await reportLoop(newest)
 }
 
-/** How long a live run waits for a person. */
+/** Time for which a live run waits for a person. */
 const LIVE_TIMEOUT_MS = 10 * 60_000
 const LOOK_MS = 2_000
 

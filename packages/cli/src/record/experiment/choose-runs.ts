@@ -66,7 +66,7 @@ async function tapeFor(
     const { checksum } = readTape(Buffer.from(text)).head
     return { run, tape: write(tapeName(run, checksum), text), checksum, scores }
   } catch (error) {
-    // It was erased since, it is too long, or masks of today would mask it.
+    // The run was erased since, is too long, or today's masks would change it.
     if (error instanceof Stop && !(error instanceof Refused)) return { run, why: error.message }
     throw error
   }

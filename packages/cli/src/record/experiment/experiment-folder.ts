@@ -30,15 +30,15 @@ import type { LocalPolicy } from '../../../../sdk/src/guard/rules.ts'
 import type { TapePrompt } from '../tape/tape.ts'
 import type { RunFacts, Verdict } from './run-facts.ts'
 
-/** What makes two experiments the same. */
+/** Settings that two equal experiments share. */
 export interface ExperimentSettings {
-  /** Which runs: filters, or a dataset with its version. */
+  /** The chosen runs: filters, or a dataset with its version. */
   runs: string
   limit: number
   environment: string
   command: readonly string[]
   prompts: TapePrompt[]
-  /** Null: those of each tape. */
+  /** Null: each tape uses its own policies. */
   policies: LocalPolicy[] | null
   labels: readonly ToolLabel[] | null
   ignore: readonly string[]
@@ -50,7 +50,7 @@ export interface ExperimentSettings {
 
 export interface ChosenRun {
   run: string
-  /** In the folder. */
+  /** File name of the tape in the folder. */
   tape: string
   checksum: string
   scores: Record<string, number>
@@ -76,16 +76,16 @@ export interface RunResult {
   run: string
   before: RunFacts
   after: RunFacts
-  /** Where it went another way. */
+  /** Step at which the replay left the tape. */
   way: { step: number; sentence: string } | null
-  /** Of the user's own function. */
+  /** Result of the user's own function. */
   measure: number | null
   verdict: Verdict
   seconds: number
   exitCode: number | null
-  /** It took longer than it may. */
+  /** The replay exceeded its time limit. */
   isTimedOut: boolean
-  /** Its run, with --record. */
+  /** Id of the recorded run, with --record. */
   recorded: string | null
 }
 
@@ -156,7 +156,7 @@ export class ExperimentFolder {
       const held = heldBy(file)
       if (held !== undefined && isAlive(held))
         throw failed(`Process ${held} works in ${printable(this.folder)}: wait for it, or give another --name.`)
-      // Only one process gets the lock of a dead one.
+      // Rename the lock of a dead process: only one process succeeds.
       const dead = `${file}.${randomUUID()}`
       try {
         renameSync(file, dead)

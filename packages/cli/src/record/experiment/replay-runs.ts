@@ -18,7 +18,7 @@ import { factsOf, modelPayloads, scoresIn, verdictOf, type Pricing } from './run
 export interface Bounds {
   /** US dollars, of all replays since the experiment began. */
   maxCost: number | undefined
-  /** From now on. */
+  /** Time limit, counted from now. */
   maxMs: number | undefined
   parallel: number
 }
@@ -120,7 +120,8 @@ async function replayOne(
     timeoutMs: timeoutSeconds * 1_000,
     output: 'tail',
     signal,
-    // So that no model is asked beyond a bound, or by a command that outlives a killed experiment. `fetch` knows no HTTP proxy.
+    // The host of the replay asks the models, so that no model is asked beyond a bound, or by a command that outlives a killed
+    // experiment. Not behind an HTTP proxy, which `fetch` does not support.
     asksThroughHost: !['HTTPS_PROXY', 'https_proxy'].some((variable) => process.env[variable]),
     refusal,
     onEvents: (events) => {

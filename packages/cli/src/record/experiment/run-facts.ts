@@ -1,4 +1,4 @@
-/** What a run did, in numbers, of a tape and of its replay in the same way; and whether the replay is better. */
+/** Measures a run, a tape and its replay in the same way, and decides whether the replay is better. */
 import { isObject, type Json } from '@tacho/contract/record/payload-reader.ts'
 import type { PriceRow, UncostedCalls } from '@tacho/server/storage/runs/usage.ts'
 import type { OperatorClient } from '../../engine/operator-client.ts'
@@ -52,7 +52,7 @@ export async function openPricing(source?: { client: OperatorClient; workspaceId
       const unpriced: UncostedCalls[] = []
       for (const payload of calls) {
         const usage = usageOf('LLM_CALL', payload)
-        // A call that failed without an answer says nothing of tokens, and costs nothing.
+        // A call that failed without an answer has no token counts, and costs nothing.
         if (!usage || (payload['error'] !== undefined && payload['usage'] === undefined)) continue
         cost += usage.costNanos / NANOS
         if (usage.uncosted) unpriced.push({ model: usage.model, calls: 1, ...usage.uncosted })
@@ -74,7 +74,7 @@ export async function openPricing(source?: { client: OperatorClient; workspaceId
 export const modelPayloads = (events: readonly RunEvent[]): Json[] =>
   events.flatMap(({ eventType, payload }) => (eventType === 'LLM_CALL' ? [payload] : []))
 
-/** What the models of these steps used. */
+/** Usage of the models in these steps. */
 export async function spentIn(
   steps: readonly TapeStep[],
   pricing: Pricing,

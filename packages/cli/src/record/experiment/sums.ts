@@ -1,4 +1,4 @@
-/** What an experiment shows: shares with Wilson's interval, and mean differences with Student's, both of 95 %. */
+/** Statistics of an experiment: shares with Wilson's interval, and mean differences with Student's, both of 95 %. */
 import { duration } from '@tacho/contract/engine/format.ts'
 import { meanMargin, shareInterval, shareText, type Share } from '@tacho/contract/runs/statistics.ts'
 import { spokenMoney, spokenNumber } from '../../engine/output.ts'

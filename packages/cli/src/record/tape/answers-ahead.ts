@@ -27,11 +27,11 @@ export class AnswersAhead {
   /** The host counts what people approved, so these are asked for. */
   readonly #approvedTools: ReadonlySet<string>
   readonly #out: ToolStep[] = []
-  /** Another client asked for these while they were out. */
+  /** Steps that another client asked for while they were out. */
   readonly #asked: ToolStep[] = []
-  /** One of these whose answer its holder used too. */
+  /** A step in #asked whose answer its holder used too. */
   usedTwice: ToolStep | undefined
-  /** Who has them. */
+  /** The client that has them. */
   #client = ''
   #isShared = false
   /** By the hash of the input: calls that were asked for, or used an answer in advance. */

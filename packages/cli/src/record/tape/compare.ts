@@ -6,7 +6,7 @@ import { isObject } from '@tacho/contract/record/payload-reader.ts'
 import { messagesOf, type Message } from '../../../../sdk/src/integrations/messages.ts'
 
 export interface Difference {
-  /** Such as `input.order.id`. */
+  /** Path of the member, such as `input.order.id`. */
   path: string
   /** Undefined: the member is not there. */
   tape: unknown

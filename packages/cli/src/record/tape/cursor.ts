@@ -25,7 +25,7 @@ export interface CursorOptions {
   stubs?: ReadonlyMap<string, unknown>
 }
 
-/** Where the agent left the tape. */
+/** The step at which the agent left the tape. */
 export interface Departure {
   /** The step that would have been next; one more than the last at the end of the tape. */
   step: number
@@ -52,7 +52,7 @@ export class Cursor {
   readonly #begins: number[]
   #first = 0
   readonly #used = new Set<AskedStep>()
-  /** What guarded calls did inside themselves, by their step. */
+  /** Steps inside guarded calls, by the step of the call. */
   readonly #inside: ReadonlyMap<number | undefined, AskedStep[]>
   readonly #calls: RecordedCalls
   readonly #ahead: AnswersAhead
@@ -216,7 +216,7 @@ export class Cursor {
     for (let at = this.#first; at < this.#left.length; at++) {
       const step = this.#left[at] as AskedStep
       if (!this.#used.has(step) && this.#isReady(step)) ready.push(step)
-      // As a rule, a call that ends much later also began later; a long call is found by its own tool or request.
+      // A call that ends much later usually also began later; a long call is found by its own tool or request.
       if (first && ready.length > 0 && at - this.#first > LOOK_AHEAD) break
     }
     return ready.sort((a, b) => a.step - b.step)

@@ -12,14 +12,14 @@ import { tapeName } from '../tape-files.ts'
 export interface DatasetTape {
   run: string
   checksum: string
-  /** When it was added. */
+  /** Scores at the time at which the tape was added. */
   scores: Record<string, number>
 }
 
 export interface DatasetVersion {
   version: number
   at: string
-  /** What made it, such as `--runs "status=FAILED"`. */
+  /** The command that created the version, such as `--runs "status=FAILED"`. */
   why: string
   added: DatasetTape[]
   /** Checksums. */
@@ -31,7 +31,7 @@ export interface Dataset {
   folder: string
   version: number
   versions: DatasetVersion[]
-  /** Of this version. */
+  /** Tapes of this version. */
   tapes: DatasetTape[]
 }
 
@@ -93,7 +93,7 @@ function versionIn(line: string): DatasetVersion | undefined {
   }
 }
 
-/** It is part of the name of a file. */
+/** Whether a value is a checksum. It is part of a file name. */
 const isChecksum = (value: unknown): boolean => typeof value === 'string' && /^[0-9a-f]{64}$/.test(value)
 
 function isTape(value: unknown): boolean {
@@ -125,7 +125,7 @@ export function keepTape(dataset: Dataset, tape: DatasetTape, text: string): voi
   if (!existsSync(file)) writeFileSync(file, text, { flag: 'wx' })
 }
 
-/** Somebody may have deleted the file, such as after an erasure. */
+/** Whether the file of a tape exists: somebody may have deleted it, such as after an erasure. */
 export const isThere = (dataset: Dataset, tape: DatasetTape): boolean => existsSync(datasetFile(dataset, tape))
 
 export function datasetsIn(place: string): Dataset[] {

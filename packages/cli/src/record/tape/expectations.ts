@@ -1,4 +1,4 @@
-/** What a test of a tape expects, from the YAML file beside it, and what a replay did not fulfil. */
+/** Expectations of a tape's test, from the YAML file beside it, and those that a replay did not fulfil. */
 import { isObject } from '@tacho/contract/record/payload-reader.ts'
 import { parseDocument } from 'yaml'
 import { differencesOf, NOTHING_IGNORED, recordedMessages } from './compare.ts'
@@ -11,7 +11,7 @@ export interface Expectations {
   readOnly: string[]
   /** Default: that of the tape. */
   outcome?: string
-  /** All calls, in this order. */
+  /** Names of all calls, in this order. */
   tools?: string[]
   never: string[]
   /** At least these calls, with inputs that contain these members. */
@@ -86,7 +86,7 @@ export interface Replayed {
   milliseconds: number
 }
 
-/** One sentence for each. @param spent null: not known. */
+/** Lists unfulfilled expectations, one sentence for each. @param spent null: not known. */
 export function unfulfilled(
   expected: Expectations,
   tape: Tape,

@@ -30,9 +30,9 @@ export interface HostOptions extends CursorOptions {
   /** Instead of those of the tape. */
   policies?: readonly LocalPolicy[] | null | undefined
   labels?: readonly ToolLabel[] | null | undefined
-  /** Where models are live, by route. */
+  /** Addresses of live models, by route. */
   upstreams?: ReadonlyMap<string, URL>
-  /** For models that are live. */
+  /** Name of the live model. */
   model?: string | undefined
   /** Asked before each request to a live model: why it may not be sent. */
   refusal?: () => string | undefined
@@ -43,7 +43,7 @@ export interface HostOptions extends CursorOptions {
 export interface ReplayResult {
   verdict: 'same' | 'another way'
   departure: Departure | null
-  /** Of the replay. */
+  /** Steps of the replay. */
   steps: TapeStep[]
   outcome: string
   events: readonly RecordedEvent[]
@@ -120,7 +120,7 @@ export class ReplayHost {
   /** @returns its address, with the secret. */
   async start(): Promise<string> {
     await new Promise<void>((resolve) => this.#server.listen(0, '127.0.0.1', resolve))
-    // Of a long tape, this takes as long as the agent's own start.
+    // Prepare the cursor while the agent starts: for a long tape, this takes as long as that.
     setImmediate(() => this.#cursor)
     return `http://127.0.0.1:${(this.#server.address() as AddressInfo).port}/${this.#secret}`
   }
@@ -273,7 +273,7 @@ export class ReplayHost {
     if (reply.status === 304) response.writeHead(304, sentHeaders).end()
     else send(response, { status: reply.status, headers: sentHeaders, body: replyHeaders })
     if (!isRecorded) return
-    // The client goes on meanwhile.
+    // The client continues meanwhile.
     this.#texts.shareIn(this.#service.events.slice(this.#sharedEvents))
     this.#sharedEvents = this.#service.events.length
   }

@@ -1,4 +1,4 @@
-/** What a replay says of decisions, and how two tapes differ. */
+/** Describes the decisions of a replay, and the differences of two tapes. */
 import { differencesOf, NOTHING_IGNORED, requestDifferences, type Difference, type Ignored } from './compare.ts'
 import { stepText, type Cursor } from './cursor.ts'
 import type { DecisionStep, TapeStep } from './tape.ts'
@@ -30,7 +30,7 @@ function decisionDifferences(tape: DecisionStep, now: DecisionStep): Difference[
 
 export interface TapeDifference extends Difference {
   step: number
-  /** What `--ignore` takes. */
+  /** The path for `--ignore`. */
   ignore: string
 }
 

@@ -132,7 +132,7 @@ type DecidingFacts = Pick<
   'name' | 'description' | 'version' | 'condition' | 'severity' | 'action' | 'onError'
 >
 
-/** Of a version, what decides. */
+/** The fields of a version that decide. */
 export function servedVersion({ name, description, version, condition, severity, action, onError }: DecidingFacts) {
   return {
     name,

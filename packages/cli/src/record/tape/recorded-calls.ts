@@ -90,7 +90,7 @@ function entry<K, V>(map: Map<K, V>, key: K, make: () => V): V {
   return value
 }
 
-/** No key has the line. */
+/** Appends the agent to a key, after a line break, which no key contains. */
 function withAgent(key: string, agent: string | undefined): string {
   return agent === undefined ? `${key}\n` : `${key}\n ${agent}`
 }
@@ -118,7 +118,7 @@ function keyOf(value: unknown, ignored: Ignored, path: readonly string[] = INPUT
   return `{${members.flatMap(([name, member]) => (member === '' ? [] : [`${JSON.stringify(name)}:${member}`])).join()}}`
 }
 
-/** Then a hash says nothing. */
+/** Whether an input has masks, so that its hash proves nothing. */
 export function hasMask(input: unknown): boolean {
   return maskedPaths(input, INPUT).length > 0
 }

@@ -11,7 +11,7 @@ import {
   type ToolStep,
 } from './tape.ts'
 
-/** As the service returns it, or as a client sent it. */
+/** An event as the service returns it, or as a client sent it. */
 export interface RunEvent {
   readonly eventId: string
   readonly eventType: string
@@ -27,7 +27,7 @@ export interface RunEvent {
   readonly payloadDamaged?: unknown
 }
 
-/** What people decided, by approval id. */
+/** Decisions of people, by approval id. */
 export type Decided = ReadonlyMap<string, { status: string; decisionReason: string | null }>
 
 export interface RecordedSteps {

@@ -1,4 +1,4 @@
-/** What a replay serves in place of the tape's own: versions of prompts, and policies of a file or of an environment. */
+/** Replacements for the tape's own versions in a replay: versions of prompts, and policies of a file or of an environment. */
 import { eachItem } from '@tacho/client/items.ts'
 import { LIMITS } from '@tacho/contract/engine/limits.ts'
 import type { ToolLabel } from '@tacho/contract/policies/tool-labels.ts'
@@ -20,7 +20,7 @@ export interface ReplacementOptions {
 
 export interface Replacements {
   prompts: TapePrompt[]
-  /** Null: those of the tape. */
+  /** Null: the tape's own policies. */
   policies: LocalPolicy[] | null
   /** Labels of tools. Null: those of the tape. */
   labels: readonly ToolLabel[] | null

@@ -15,7 +15,7 @@ export interface CommandReplay extends ReplayResult {
 }
 
 export interface EndedCommand extends CommandReplay {
-  /** It took longer than it may. */
+  /** The replay exceeded its time limit. */
   isTimedOut: boolean
   /** The signal of the caller ended it. */
   isStopped: boolean
@@ -114,7 +114,7 @@ const NO_TELEMETRY = {
 /** Exporters that an agent makes by itself read the addresses. */
 const TELEMETRY_ADDRESSES = ['', 'TRACES_', 'METRICS_', 'LOGS_'].map((name) => `OTEL_EXPORTER_OTLP_${name}ENDPOINT`)
 
-/** All that an agent gets of a tape. */
+/** Environment of an agent in a replay, which is all that it gets of the tape. */
 function replayVariables(
   tape: Tape,
   origin: string,

@@ -9,7 +9,7 @@ import { isObject, type Json } from '@tacho/contract/record/payload-reader.ts'
 
 export const TAPE_VERSION = 1 as const
 
-/** What kept the tape from being whole, and at which step. Step 0: the run itself. */
+/** Reason why the tape is incomplete, and the step. Step 0: the run itself. */
 export interface Obstacle {
   step: number
   why: string
@@ -94,7 +94,7 @@ export interface ToolStep extends Timed {
   /** The model call whose answer asked for it: its calls may come in any order. */
   askedBy?: number
   latency?: number
-  /** No guard is in front of it, so a replay cannot answer it. */
+  /** No guard checks this call, so a replay cannot answer it. */
   unguarded?: true
 }
 
@@ -144,7 +144,7 @@ export class TapeFault extends Error {
 
 export const TAPE_LIMITS = { bytes: 256 * 1_048_576, lineBytes: 4 * 1_048_576, lines: 100_000, depth: 200 } as const
 
-/** One line for the head and one for each step, with members in a fixed order. */
+/** Text of a tape: one line for the head and one for each step, with members in a fixed order. */
 export function tapeText({ head, steps }: Tape): string {
   const lines = steps.map((step) => `${JSON.stringify(ordered(step, MEMBERS[step.kind]))}\n`).join('')
   return `${JSON.stringify(ordered({ ...head, checksum: checksumOf(lines) }, HEAD))}\n${lines}`
@@ -347,7 +347,7 @@ function stepOf(line: Json, number: number): TapeStep {
   return line as unknown as TapeStep
 }
 
-/** Of a whole answer. */
+/** Whether a value is the status of a complete HTTP response. */
 export function isHttpStatus(value: unknown): value is number {
   return Number.isInteger(value) && (value as number) >= 200 && (value as number) < 600
 }

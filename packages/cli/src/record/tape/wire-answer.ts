@@ -35,7 +35,7 @@ const WIRES: ReadonlyMap<string, Wire> = new Map([
 ])
 
 export interface WireQuestion {
-  /** As integrations record them. */
+  /** Messages as integrations record them. */
   messages: unknown
   reply(step: ModelStep): WireReply
 }
@@ -109,7 +109,7 @@ const STATUSES = [
 
 function spokenOf(step: ModelStep, asked: string): Spoken {
   const { output, toolCalls: problems, finishReason, usage } = step
-  // Of several candidates, the first.
+  // Use the first of several candidates.
   const [message] = typeof output === 'string' ? [{ content: output }] : recordedMessages(output)
   const { content, toolCalls }: Message = message ?? {}
   const askedCalls = Array.isArray(toolCalls) ? toolCalls : Array.isArray(problems) ? problems : []

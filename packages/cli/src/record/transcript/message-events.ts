@@ -10,7 +10,7 @@ export interface EventDraft {
   eventType: 'USER_INPUT' | 'AGENT_STEP' | 'LLM_CALL' | 'TOOL_CALL' | 'SESSION_OUTCOME'
   label: string
   payload: Record<string, unknown>
-  /** In milliseconds, if the message has a time. */
+  /** Time in milliseconds, if the message has one. */
   time: number | null
 }
 

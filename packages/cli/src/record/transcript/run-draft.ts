@@ -22,9 +22,9 @@ export interface RunDraft {
   runId: string
   sessionId: string | null
   events: EventDraft[]
-  /** The transcript says no outcome, so its last event says it. */
+  /** If the transcript has no outcome, its last event decides. */
   isClosed: boolean
-  /** What could not be imported unchanged; each is part of a sentence. */
+  /** Parts that could not be imported unchanged; each text is part of a sentence. */
   problems: string[]
 }
 

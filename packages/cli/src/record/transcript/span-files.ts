@@ -16,7 +16,7 @@ export interface SourceSpan {
   isTrace?: true
 }
 
-/** Its message is part of a sentence: "it has no …". */
+/** A fault of a span. Its message is part of a sentence: "it has no …". */
 export class SpanFault extends Error {}
 
 /** The spans of one JSON value: of a line, or of the whole file. */
@@ -237,7 +237,7 @@ function langfuseUsage(fields: Fields): string | undefined {
   ]
   const known = givenTexts
     .filter(isObject)
-    // Its unit is a text. An unreadable count stays, so that the import reports it.
+    // Drop the unit, which is a text. Keep an unreadable count, so that the import reports it.
     .map((usage) => Object.entries(usage).filter(([name, count]) => name !== 'unit' && count !== null))
     .find((usage) => usage.some(([, count]) => isSaid(count)))
   return known && JSON.stringify(Object.fromEntries(known))

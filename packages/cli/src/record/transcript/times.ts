@@ -18,7 +18,8 @@ export function messageTime(source: Record<string, unknown>): number | null {
 }
 
 /**
- * One time per event from the known ones (null: unknown). Returns null if none is known, or one cannot be true. An unknown time, or one that steps back, becomes the time just after the previous one.
+ * Returns one time per event from the known ones (null: unknown); null if none is known, or one cannot be true. An unknown time,
+ * or one that steps back, becomes the time just after the previous one.
  */
 export function ownTimes(known: readonly (number | null)[], now: number): number[] | null {
   const knownTimes = known.filter((time) => time !== null)

@@ -8,14 +8,14 @@ export interface Message {
   source: Record<string, unknown>
   content: string | unknown[] | null
   toolCalls: ToolCall[]
-  /** For a tool message: the call it answers. */
+  /** Set for a tool message: the call that it answers. */
   toolCallId: string | null
 }
 
 export interface ToolCall {
   id: string | null
   name: string
-  /** As the model wrote it: usually JSON text. */
+  /** Arguments as the model wrote them: usually JSON text. */
   arguments: unknown
 }
 
@@ -144,7 +144,7 @@ function responded({ instructions, input, output, created_at: createdAt }: Field
   return messages
 }
 
-/** What the model says and the calls that it asks for beside it are one message. */
+/** Merges the text of the model and the calls beside it into one message. */
 function addItem(messages: Fields[], item: Fields): void {
   const { type = 'message', call_id: id } = item
   if (String(type).endsWith('_call_output')) {

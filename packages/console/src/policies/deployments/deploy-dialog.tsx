@@ -21,7 +21,7 @@ export type Act =
       kind: 'deploy'
       environment: InForce['environment']
       deployment: Deployment | null
-      /** To begin with. */
+      /** Share with which the dialog begins. */
       share?: Deployment['share']
       /** The one that is offered; otherwise the newest. */
       version?: string
@@ -42,7 +42,7 @@ interface ActDialogProps {
 
 export interface Simulated {
   id: string
-  /** On whose calls. */
+  /** Environment whose calls were simulated. */
   environment: InForce['environment']
 }
 
@@ -72,7 +72,7 @@ export function ActDialog({
   const isRemoved = act.kind === 'roll back' ? earlier === null : act.kind === 'deploy' && version === NONE
   const [target, setTarget] = useState(others[0]?.environment.id ?? '')
   const [note, setNote] = useState('')
-  // Somebody else may publish meanwhile: two people who roll back would go back twice. A damaged version counts as none.
+  // Another person may publish meanwhile: two people who roll back would go back twice. A damaged version counts as none.
   const seen = act.deployment?.damaged ? {} : { replaces: act.deployment?.version ?? null }
   const publish = useMutation({
     mutationFn: () => {
@@ -103,7 +103,7 @@ export function ActDialog({
       title={TITLES[words](name, act.environment.name)}
       act={isRemoved ? 'Remove' : WORDS[words]}
       className="w-full max-w-2xl"
-      // What the dialog says is not true any more.
+      // After a conflict, the text of a rollback dialog is outdated.
       isReady={act.kind !== 'roll back' || refusalOf(publish.error)?.status !== 409}
       isBusy={publish.isPending}
       error={publish.error}
@@ -237,7 +237,7 @@ interface SimulatedBeforeProps {
   simulation: Simulated
 }
 
-/** What the simulation said, if it was of the version that is about to act. */
+/** The result of the simulation, if it was of the version that is about to be deployed. */
 function SimulatedBefore({ workspaceId, policyId, version, simulation }: SimulatedBeforeProps) {
   const { data } = useSimulation(simulation.environment.id, simulation.id)
   const { data: policy } = useQuery(policyVersionQuery(workspaceId, policyId, version))
@@ -265,11 +265,11 @@ function SimulatedBefore({ workspaceId, policyId, version, simulation }: Simulat
 interface ChangePreviewProps {
   workspaceId: string
   item: Item
-  /** In force now; null: nothing is. */
+  /** Version in force now; null: none. */
   from: string | null
-  /** Null: it is removed. */
+  /** New version; null: the item is removed. */
   to: string | null
-  /** Where else the item may be in force. */
+  /** Other environments in which the item may be in force. */
   others: readonly InForce[]
 }
 
@@ -305,7 +305,7 @@ function readDiff(
   return api.diffPolicyVersions({ params: { workspaceId, policyId: id }, query }, { signal })
 }
 
-/** Where the version is in force already, since when, and how its runs end there. */
+/** Environments in which the version is already in force, since when, and how its runs end there. */
 function Elsewhere({ item, version, others }: { item: Item; version: string; others: readonly InForce[] }) {
   const places = others.filter(({ deployment }) => deployment?.version === version)
   const results = useQueries({

@@ -26,11 +26,11 @@ function whatChanged({ from, to, share }: DeploymentChange): string {
 
 interface Props {
   environment: { id: string; name: string }
-  /** Without one: of everything. */
+  /** The item whose history is shown; absent: all items. */
   item?: Item
 }
 
-/** What was published in an environment, newest first. */
+/** Publications of an environment, newest first. */
 export function DeploymentHistory({ environment, item }: Props) {
   const list = useDeploymentChanges(environment.id, item)
   return (

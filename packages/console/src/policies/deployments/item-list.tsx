@@ -83,7 +83,7 @@ interface InForceChipsProps {
   newestVersion: string
 }
 
-/** Where an item is in force, and in which version; an older version stands out. */
+/** Environments in which an item is in force, with the version; an older version stands out. */
 export function InForceChips({ deployed, item, newestVersion }: InForceChipsProps) {
   const places = inForce(deployed, item).filter(({ deployment }) => deployment !== null)
   return (

@@ -21,7 +21,7 @@ export interface Mark {
   changes: readonly DeploymentChange[]
 }
 
-/** What was published in a time, the oldest first. */
+/** Reads the publications of a period, the oldest first. */
 export function useMarks(environmentId: string, window: Pick<HourWindow, 'from' | 'to'> | undefined): readonly Mark[] {
   const { from, to } = window === undefined ? { from: '', to: '' } : hourTimes(window)
   const { data } = useQuery({
@@ -110,7 +110,7 @@ interface ItemLinkProps {
   children: ReactNode
 }
 
-/** To the versions of what was deployed. */
+/** Link to the versions of the deployed item. */
 function ItemLink({ of: { kind, id }, label, ...linkProps }: ItemLinkProps) {
   const params = route.useParams()
   const shared = {
@@ -125,7 +125,7 @@ function ItemLink({ of: { kind, id }, label, ...linkProps }: ItemLinkProps) {
   )
 }
 
-/** For a plot: the lines of the marks, and the row above. */
+/** Lines of the marks for a plot, and the row above. */
 export function plotMarks(marks: readonly Mark[]) {
   return {
     lines: marks.map(({ at }) => at),

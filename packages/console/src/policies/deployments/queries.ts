@@ -1,4 +1,4 @@
-/** What is deployed where, and what changed. */
+/** Queries of deployments and their changes. */
 import { LIMITS } from '@tacho/contract/engine/limits.ts'
 import type { DeployableKind, Deployment } from '@tacho/contract/policies/deployment.ts'
 import type { Stop } from '@tacho/contract/policies/stop.ts'
@@ -14,7 +14,7 @@ export interface Item {
   id: string
 }
 
-/** One environment of the workspace, with the version of the item that is in force there. */
+/** An environment of the workspace, with the version of the item that is in force there. */
 export interface InForce {
   environment: { id: string; name: string }
   deployment: Deployment | null
@@ -26,7 +26,7 @@ export const deploymentsQuery = (environmentId: string) =>
   queryOptions({
     queryKey: ['deployments', environmentId, 'now'],
     queryFn: () => allItems(api.listDeployments, { params: { environmentId }, query: { limit: 200 } }),
-    // Another person deploys and rolls back too.
+    // Poll, because other people deploy and roll back too.
     refetchInterval: IN_FORCE_MS,
   })
 
@@ -42,7 +42,7 @@ export const toolLabelsQuery = (environmentId: string) =>
     queryFn: ({ signal }) => api.readToolLabels({ params: { environmentId } }, { signal }),
   })
 
-/** For every environment of the workspace, what is deployed. */
+/** Deployments of every environment of the workspace. */
 export function useDeployments(workspaceId: string): Deployed[] {
   const { data: environments = [] } = useQuery(environmentsQuery(workspaceId))
   return useQueries({
@@ -95,6 +95,6 @@ export const runStopsQuery = (environmentId: string, runId: string) =>
     refetchInterval: STOPS_REFRESH_MS,
   })
 
-/** As the beginning of a sentence. */
+/** Names the target of a stop, at the beginning of a sentence. */
 export const stopName = ({ scope, target }: Pick<Stop, 'scope' | 'target'>): string =>
   scope === 'environment' ? 'This environment' : `${scope.charAt(0).toUpperCase()}${scope.slice(1)} ${target}`

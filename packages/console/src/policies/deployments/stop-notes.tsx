@@ -1,4 +1,4 @@
-/** What is stopped, by whom and why: on the Rollout page, and on the pages of agents, sessions and runs. */
+/** Active stops, by whom and why: on the Rollout page, and on the pages of agents, sessions and runs. */
 import type { Stop } from '@tacho/contract/policies/stop.ts'
 import { useQuery } from '@tanstack/react-query'
 import { useState } from 'react'

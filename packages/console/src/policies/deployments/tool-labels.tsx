@@ -1,4 +1,4 @@
-/** What the tools of an environment are and do, as its configuration says, and which recorded tools have no labels. */
+/** Labels of an environment's tools, as its configuration defines them, and the recorded tools without labels. */
 import type { ToolLabel, ToolLabels } from '@tacho/contract/policies/tool-labels.ts'
 import { useMutation, useQuery, useQueryClient } from '@tanstack/react-query'
 import { useState } from 'react'

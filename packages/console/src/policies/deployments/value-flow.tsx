@@ -118,7 +118,7 @@ interface EndProps {
   name: string
   kind: string
   value: string
-  /** Of a tool, and of a label. */
+  /** Examples of a tool and of a label. */
   example: readonly [string, string]
   onChange: (kind: string, value: string) => void
 }

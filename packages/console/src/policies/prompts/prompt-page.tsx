@@ -235,7 +235,7 @@ function Editor({ workspaceId, promptId, newest, shown, canWrite, onSaved }: Edi
   )
 }
 
-/** What the version changed. */
+/** Changes in the version. */
 function SinceBefore({ prompt: { workspaceId, promptId }, version: to }: { prompt: Prompt; version: string }) {
   const from = String(Number(to) - 1)
   const { items } = usePromptVersions(workspaceId, promptId)

@@ -14,7 +14,7 @@ import { promptResultsQuery } from '../queries.ts'
 /** Runs of a version that the service sums up: LIMITS.promptResultRuns, which is in a larger file. */
 const MOST_RUNS = 1_000
 
-/** What the runs of each version did in this environment, side by side. */
+/** Results of each version's runs in this environment, side by side. */
 export function Results({ environment, promptId }: { environment: { id: string; name: string }; promptId: string }) {
   const { data, error, refetch } = useQuery(promptResultsQuery(environment.id, promptId))
   if (isBlocking(error, data)) return <Trouble error={error} retry={() => void refetch()} />

@@ -121,7 +121,7 @@ function hereInForce(deployed: readonly Deployed[], environmentId: string, promp
 
 interface InShortProps {
   name: string
-  /** In force here; null: none. */
+  /** Version in force here; null: none. */
   version: string | null
   points: ReadonlyMap<string, UsagePoint> | undefined
 }

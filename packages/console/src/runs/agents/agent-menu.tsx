@@ -17,7 +17,7 @@ interface Props {
   className: string
 }
 
-/** What an approver and an admin can do with an agent. */
+/** Acts of approvers and admins on an agent. */
 export function AgentMenu({ place, id, agent, className }: Props) {
   const [open, setOpen] = useState<'stop' | 'rename' | 'erase' | null>(null)
   const environmentId = place.environment.id

@@ -34,7 +34,7 @@ const route = getRouteApi('/w/$workspace/$environment/agents/$agent')
 const RUNS_LISTED = 10
 const NAMES_LISTED = 8
 
-/** One agent: what its newest runs came to, what they used, and what is open. */
+/** The page of an agent: results of its newest runs, its usage, and open issues and requests. */
 export function AgentPage() {
   const { agent } = route.useParams()
   const { place } = route.useRouteContext()
@@ -287,7 +287,7 @@ function Approvals({ environmentId, agentId }: { environmentId: string; agentId:
   )
 }
 
-/** Which clients lose events, how many and why. */
+/** Clients that lose events, with numbers and reasons. */
 function MissingEvents({ environmentId, agentId, agent, range }: UsageOfTimeProps) {
   const { data, error } = useAgentGaps(environmentId, agentId, range)
   const search: RunListAddress = { ...range, agent, completeness: 'GAPS' }
@@ -331,7 +331,7 @@ interface UsedProps {
   runs: readonly OperatorRun[]
   of: (run: OperatorRun) => readonly string[]
   searchOf: (name: string) => RunListAddress
-  /** What people call them, where that is something else. */
+  /** Display names, if they differ from the recorded ones. */
   names?: ReadonlyMap<string, string>
 }
 

@@ -147,7 +147,7 @@ export function AgentsPage() {
 
 const IDLE_SHOWN = 20
 
-/** They can be found too, though they have no numbers in the time that is chosen. */
+/** Agents without numbers in the chosen period, so that they can be found too. */
 function Idle({ agents }: { agents: readonly Agent[] }) {
   const params = route.useParams()
   return (

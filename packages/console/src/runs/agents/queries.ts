@@ -1,4 +1,4 @@
-/** What the page of an agent reads. An agent is named by its external id, or by its name if it has none. */
+/** Queries of the page of an agent. An agent is identified by its external id, or by its name if it has none. */
 import { allItems } from '@tacho/client/items.ts'
 import type { Agent } from '@tacho/contract/runs/agent.ts'
 import { keepPreviousData, useQuery } from '@tanstack/react-query'
@@ -100,7 +100,7 @@ export function useAgentApprovals(environmentId: string, agentId: string) {
   })
 }
 
-/** Which clients lost events of the agent in the time shown. `agentId`: its internal id. */
+/** Reads the clients that lost events of the agent in the shown period. `agentId`: its internal id. */
 export function useAgentGaps(environmentId: string, agentId: string, range: Range) {
   return useQuery({
     queryKey: ['lost events of agent', environmentId, agentId, range],

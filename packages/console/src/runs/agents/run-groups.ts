@@ -3,7 +3,7 @@ import type { OperatorRun } from '@tacho/contract/runs/operator-run.ts'
 import { addCosts, costsOf, NO_COSTS, type Costs } from '../../web/text/costs.ts'
 
 interface RunGroup {
-  /** What the list of runs filters by. */
+  /** Value for the filter of the runs list. */
   key: string
   name: string
   runs: number
@@ -52,7 +52,7 @@ function emptyGroup(key: string, name: string, { startedAt }: OperatorRun): RunG
   return { key, name, ...counts, p95: null, cost: NO_COSTS, lastStartedAt: startedAt }
 }
 
-/** What runs used, with the number of runs for each name, the most used first. Pure. */
+/** Names that runs used, with the number of runs for each, the most used first. Pure. */
 export function usedBy<Run>(runs: readonly Run[], namesOf: (run: Run) => readonly string[]): [string, number][] {
   const counts = new Map<string, number>()
   for (const run of runs) for (const name of namesOf(run)) counts.set(name, (counts.get(name) ?? 0) + 1)

@@ -26,7 +26,7 @@ const route = getRouteApi('/w/$workspace/$environment/sessions/$sessionId')
 /** A step of one of the runs, with its place among all. */
 interface SessionStep extends Step {
   run: OperatorRun
-  /** As the client named it. Unique in its run only. */
+  /** The id from the client, which is unique only in its run. */
   ownId: string
   isFirst: boolean
   /** How many more steps the run has; shown after its last step here. */
@@ -167,7 +167,7 @@ function RunLink({ run, children }: { run: OperatorRun; children: ReactNode }) {
   )
 }
 
-/** One list of all steps: by run, then by time. */
+/** All steps in one list: by run, then by time. */
 function sessionSteps(parts: readonly RunSteps[]): SessionStep[] {
   const all = parts.flatMap(({ run, steps = [] }) =>
     steps.map((step, place) => ({
@@ -182,7 +182,7 @@ function sessionSteps(parts: readonly RunSteps[]): SessionStep[] {
   return all.map((step, index) => ({ ...step, index }))
 }
 
-/** What the page of a session reads: its runs, and the first steps of each. */
+/** Reads the runs of a session, and the first steps of each. */
 
 const REFRESH_MS = 5_000
 /** Newest runs of the session that are read. */

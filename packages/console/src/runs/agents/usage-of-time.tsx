@@ -22,7 +22,7 @@ const FORMATS = { cost: money, tokens: compact, outcomes: number }
 
 export interface UsageOfTimeProps {
   environmentId: string
-  /** Its internal id. */
+  /** Internal id of the agent. */
   agentId: string
   agent: string
   range: Range

@@ -1,4 +1,4 @@
-/** What lists of agents and sessions share: the choices above, and the columns of their sums. */
+/** Parts that the lists of agents and sessions share: the choices above, and the columns of their sums. */
 import { keepPreviousData, useQuery } from '@tanstack/react-query'
 import { tokenWords } from '@tacho/contract/runs/run-text.ts'
 import type { UsagePoint } from '@tacho/contract/runs/usage.ts'

@@ -1,4 +1,4 @@
-/** Aligns long runs beside the page, and says how far it is. */
+/** Aligns long runs in a worker, and reports its progress. */
 import { align, type AlignedStep, type Alignment } from './align.ts'
 
 export interface AlignRequest {

@@ -1,7 +1,7 @@
 /** Aligns the steps of two runs: by role, such as "a user says something" or "get_order is called", then by kind. Pure. */
 import { diffArrays } from 'diff'
 
-/** What an alignment needs to know of a step. */
+/** Fields of a step that an alignment needs. */
 export interface AlignedStep {
   eventType: string
   label: string
@@ -76,7 +76,7 @@ interface Stretch {
 
 interface FoundStretch extends Stretch {
   isSame: boolean
-  /** No alignment was found in time. */
+  /** The search for an alignment ran out of time. */
   isRough: boolean
 }
 

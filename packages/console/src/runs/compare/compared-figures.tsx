@@ -11,7 +11,7 @@ import { ShownText } from '../../web/text/shown-text.tsx'
 import { stateWord } from '../../web/text/states.ts'
 
 const route = getRouteApi('/w/$workspace/$environment/compare')
-/** As far back as usage is shown. */
+/** The longest period for which usage is shown. */
 const A_YEAR: Range = { since: '365d' }
 
 type Figure = [

@@ -1,4 +1,4 @@
-/** What a step says, as texts that can be compared with those of another step. Pure. */
+/** The texts of a step that can be compared with those of another step. Pure. */
 import { diffWordsWithSpace } from 'diff'
 import type { OperatorEvent } from '@tacho/contract/runs/operator-run.ts'
 import { contentText, isObject, messagesAt, parsed, textAt, type Json } from '@tacho/contract/record/payload-reader.ts'

@@ -1,4 +1,4 @@
-/** What differs between two steps: their payloads are read for the first pairs of calls. */
+/** Differences between two steps: their payloads are read for the first pairs of calls. */
 import { isObject, numberAt, type Json } from '@tacho/contract/record/payload-reader.ts'
 import { useQuery, useQueryClient } from '@tanstack/react-query'
 import { useMemo } from 'react'
@@ -6,9 +6,9 @@ import { eventQuery, type Step } from '../queries.ts'
 import { duration, LEAST_MONEY, money } from '../../web/text/format.ts'
 import type { Pair } from './use-alignment.ts'
 
-/** For this many pairs, payloads are read and compared. For later pairs, only payload sizes are compared. */
+/** Number of pairs whose payloads are read and compared. Of later pairs, only payload sizes are compared. */
 const PAIRS_READ = 75
-/** A smaller difference in time says nothing. */
+/** A smaller difference in time is noise. */
 const LATER_MS = 100
 
 type Both = { a: Step; b: Step }
@@ -49,7 +49,7 @@ const PARTS = [
   ['error', ['error', 'message']],
 ] as const
 
-/** Which parts of two payloads differ, in words. */
+/** The differing parts of two payloads, in words. */
 export function differences(a: Json, b: Json): string[] {
   const words = PARTS.flatMap(([word, keys]) => (keys.every((key) => isSame(a[key], b[key])) ? [] : [`≠ ${word}`]))
   const dearer = (numberAt(b, 'cost') ?? 0) - (numberAt(a, 'cost') ?? 0)
@@ -86,7 +86,7 @@ export function usePolicyVersions({ environmentId, runId }: ComparedRun, steps: 
   return data
 }
 
-/** What differs in a step, in words. `read`: the differences of its payloads; undefined if they were not read. */
+/** The differences in a step, in words. `read`: the differences of its payloads; undefined if they were not read. */
 export function markOf({ a, b }: Pair, read: readonly string[] | undefined): string {
   if (a === null) return 'only in the second'
   if (b === null) return 'only in the first'

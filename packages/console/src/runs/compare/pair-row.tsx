@@ -18,15 +18,15 @@ interface PairRowProps {
   /** Ids of the two runs. */
   a: string
   b: string
-  /** What differs, in words. */
+  /** The differences, in words. */
   mark: string
-  /** What went wrong at the step of each run. */
+  /** The problems at the step of each run. */
   problems: { a: Problem | undefined; b: Problem | undefined }
   /** If the runs were asked different things, differences in words do not count, and none is marked. */
   isSameQuestion: boolean
 }
 
-/** One step of each run side by side; on a phone, one below the other. It opens to all that was recorded. */
+/** A step of each run, side by side; on a phone, one below the other. It opens to the complete recorded content. */
 export function PairRow({ pair, a, b, mark, problems, isSameQuestion }: PairRowProps) {
   const [isOpen, setOpen] = useState(false)
   const words = useWords((isSameQuestion && pair.a && stepName(pair.a)) || null, pair.b && stepName(pair.b))
@@ -91,7 +91,7 @@ interface BothContentsProps {
   isSameQuestion: boolean
 }
 
-/** What was recorded at one step in each run, part by part; words that differ stand out. */
+/** The recorded content of a step in each run, part by part; differing words stand out. */
 function BothContents({ pair, a, b, isSameQuestion }: BothContentsProps) {
   const { place, otherPlace } = route.useRouteContext()
   const [left, right] = [useParts(place, a, pair.a), useParts(otherPlace, b, pair.b)]

@@ -1,4 +1,4 @@
-/** Where two aligned runs part: the first call that only one of them made, or that failed in one. Pure. */
+/** Finds where two aligned runs part: the first call that only one of them made, or that failed in one. Pure. */
 import type { OperatorRun } from '@tacho/contract/runs/operator-run.ts'
 import { counted } from '../../web/text/format.ts'
 import type { Step } from '../queries.ts'
@@ -42,7 +42,7 @@ export function partingText(pairs: readonly Pair[], runs: { a: Failing; b: Faili
   return step && `${where}${named(side, step)}, only in the ${side === 'b' ? 'second' : 'first'} run.`
 }
 
-/** What the other run did in its place: the first of its own steps that follow before both go on together. */
+/** Finds the other run's step in its place: the first of its own steps before both runs continue together. */
 function nextAlone(pairs: readonly Pair[], at: number, side: 'a' | 'b'): Step | null {
   for (const pair of pairs.slice(at)) {
     if (pair.a !== null && pair.b !== null) return null

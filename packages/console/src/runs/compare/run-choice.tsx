@@ -15,7 +15,7 @@ interface Props {
   environmentId: string
   /** Runs of this agent are offered first. */
   agent?: string | undefined
-  /** It cannot be chosen. */
+  /** Id of a run that cannot be chosen. */
   except?: string | undefined
   onChange: (runId: string | null) => void
 }

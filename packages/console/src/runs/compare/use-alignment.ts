@@ -14,7 +14,7 @@ const AT_ONCE = 1_000
 
 export type PairsFound =
   | { pairs: readonly Pair[]; isRough: boolean }
-  /** From 0 to 1. */
+  /** Finished part, from 0 to 1. */
   | { part: number }
   | { error: Error }
 

@@ -1,4 +1,4 @@
-/** What the runs of a time used most, with counts from the sums of usage. Each name filters the list. */
+/** The most frequent names in the runs of a period, with counts from the usage sums. Each name filters the list. */
 import type { UsagePoint } from '@tacho/contract/runs/usage.ts'
 import { keepPreviousData, useQuery } from '@tanstack/react-query'
 import { getRouteApi } from '@tanstack/react-router'

@@ -107,7 +107,7 @@ function Order({ search, onChange }: { search: RunListAddress; onChange: (change
   )
 }
 
-/** What a run was, found run by run. */
+/** Filters on properties of runs that are checked run by run. */
 function MoreFilters({ search, items, onChange }: Props) {
   const known = useMemo(() => {
     const names = (of: (run: OperatorRun) => readonly string[]) => [...new Set(items.flatMap(of))].toSorted()
@@ -128,7 +128,7 @@ function MoreFilters({ search, items, onChange }: Props) {
         search={search}
         widths={{ minCost: 'w-28', score: 'w-44' }}
         suggestions={known}
-        // Without a score filter, the list cannot be sorted by scores.
+        // When the score filter is removed, also remove the sort order by scores.
         onChange={(next) => onChange(next.score === undefined ? changed(next, { scoreOrder: undefined }) : next)}
       />
       <Facets search={search} onChange={(change) => onChange(changed(search, change))} />

@@ -136,7 +136,7 @@ interface Props {
   /** Id of the run that the keys have chosen. */
   current: string | null
   order: RunSort | undefined
-  /** Undefined: the newest first. */
+  /** Undefined: sort by time, the newest first. */
   onOrder: (order: RunSort | undefined) => void
   onFilter: (filter: RunListAddress) => void
 }
@@ -155,7 +155,7 @@ export function RunList({ items, columns, current, order, onOrder, onFilter }: P
   useEffect(() => {
     const index = items.findIndex(({ id }) => id === current)
     if (index >= 0) rows.scrollToIndex(index)
-    // Only a key press moves the window, not a new row.
+    // Only a key press scrolls the window; a new row does not.
   }, [current, rows])
   // A narrow window wraps the cells of a row: the reason of a failure would be out of sight.
   const gridTemplateColumns = columns.map((column) => COLUMNS[column].width).join(' ')
@@ -329,7 +329,7 @@ function Length({ run }: { run: OperatorRun }) {
   return duration(runLength(run, useNow()))
 }
 
-/** An imported run can fail without an event that says why. */
+/** An imported run can fail without an event that has the reason. */
 const whyOf = (run: OperatorRun, now: number): string | null =>
   whyLook(run, now) ?? (run.status === 'FAILED' ? byOutcome(run) : null)
 

@@ -17,7 +17,7 @@ interface ViewMenuProps {
   kind: {
     label: string
     noun: string
-    /** What to do with the present filters. */
+    /** Label of the act that saves the present filters. */
     save: string
     empty: string
     hint: string

@@ -1,4 +1,4 @@
-/** What a person must look at, the most urgent first: requests that wait, issues that came back, stalled runs, lost events. */
+/** Items that need a person, the most urgent first: pending requests, regressed issues, stalled runs, lost events. */
 import { getRouteApi, Link } from '@tanstack/react-router'
 import { useQuery } from '@tanstack/react-query'
 import type { ReactNode } from 'react'
@@ -114,7 +114,7 @@ function Waiting({ approval }: { approval: ApprovalCard }) {
       )}
       chip={<State is="WAITING" />}
       name={printable(sentenceText(approval.sentence))}
-      // What it is about comes first: a phone cuts the rest.
+      // The subject comes first: a phone cuts the rest.
       note={printable(
         [approval.reason, saysInput(approval.sentence) ? null : approval.inputInShort, requester]
           .filter((text) => text !== null)
@@ -225,7 +225,7 @@ interface LinkProps {
 }
 
 interface RowProps {
-  /** Where the row leads. */
+  /** Link of the row. */
   link: (props: LinkProps) => ReactNode
   chip?: ReactNode
   name: string

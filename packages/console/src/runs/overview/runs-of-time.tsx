@@ -140,7 +140,7 @@ function lengthText(ms: number): string {
   return count === 1 ? unit : `${count} ${unit}s`
 }
 
-/** For `.bar-row` in theme.css. */
+/** Column widths for `.bar-row` in theme.css. */
 const widths = (barCount: number) =>
   ({ '--bars': barCount, '--bars-of-phone': Math.ceil(barCount / 2) }) as CSSProperties
 

@@ -1,4 +1,4 @@
-/** What the overview concludes: what a time came to against the time before, and which issues look alike. Pure. */
+/** Conclusions of the overview: a period compared with the previous one, and issues that look alike. Pure. */
 import { BY_OUTCOME } from '@tacho/contract/issues/failure.ts'
 import type { IssueSummary } from '@tacho/contract/issues/issue.ts'
 import type { RunFailure } from '@tacho/contract/runs/operator-run.ts'
@@ -8,9 +8,9 @@ import { costsOf, wholeCost } from '../../web/text/costs.ts'
 
 type Costing = Parameters<typeof costsOf>[0]
 
-/** How a run failed, and how many did so. */
+/** A way in which runs failed, with their number. */
 export interface Cause {
-  /** Such as `refund_payment 503`. */
+  /** Short text, such as `refund_payment 503`. */
   text: string
   /** The whole of it, of one of these runs. */
   whole: string
@@ -56,7 +56,7 @@ function causeOf(failure: RunFailure | null): Omit<Cause, 'runId'> {
 /** Smaller changes are not worth a sentence. */
 const LEAST_FACTOR = 1.25
 const LEAST_RUNS = 10
-/** Each is looked at run by run. */
+/** Number of candidates, each of which is checked run by run. */
 const CANDIDATES = 3
 
 interface AgentCost extends Costing {
@@ -131,7 +131,7 @@ export function changedAt(steps: readonly Step[]): Change | null {
 
 const NONE = { runs: 0, cost: 0 }
 
-/** What was deployed when something changed: prompts first, and of those the last. Null: nothing. `changes`: newest first. */
+/** The deployment at the time of a change: prompts first, and the last of those. Null: none. `changes`: newest first. */
 export function deployedThen(
   changes: readonly DeploymentChange[],
   { at, after }: Change,

@@ -69,7 +69,7 @@ export function WhatIsWrong({ range }: { range: Range }) {
         <>
           {' Most: '}
           {cause.tool === null && cause.runId !== null ? (
-            // No filter of the list means this cause: the newest of its runs says more than all failed ones again.
+            // The list has no filter for this cause, so link to its newest run.
             <Link
               to="/w/$workspace/$environment/runs/$runId"
               params={{ ...params, runId: cause.runId }}

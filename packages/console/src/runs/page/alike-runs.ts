@@ -1,4 +1,4 @@
-/** Which good run a failed one can be compared with: it was asked the same kind of thing, and called the same tools. Pure. */
+/** Finds good runs to compare a failed run with: they got the same kind of question, and called the same tools. Pure. */
 
 /** From 0 to 1: the share of words that two questions have in common, without ids and amounts, which differ from order to order. */
 export function questionLikeness(a: string | null, b: string | null): number {

@@ -1,4 +1,4 @@
-/** What the events of a tool call say: the call, what the model wrote, who gave up waiting, who took over. */
+/** The events of a tool call: the call, the model's text, callers that stopped waiting, and handovers. */
 import { useState, type ReactNode } from 'react'
 import { askedCalls, callOutcome, isFailedCall, reasonText, unusualEnd } from '@tacho/contract/runs/call-life.ts'
 import { numberAt, textAt, type Json } from '@tacho/contract/record/payload-reader.ts'
@@ -130,7 +130,7 @@ interface Props {
   told: ToldCommand | ToldEdit
   /** The name of the tool; left out where something else says it. */
   title?: string
-  /** What came of it: how long it took, or that it failed. */
+  /** Result of the call: its duration, or that it failed. */
   aside?: ReactNode
   failed?: boolean
 }

@@ -30,7 +30,7 @@ interface Props extends OfRun {
   event: OperatorEvent
 }
 
-/** Nothing for an event that names no call. */
+/** Renders nothing for an event without a call. */
 export function CallLives({ event, ...ofRun }: Props) {
   const payload: Json = isObject(event.payload) ? event.payload : {}
   const toolCallId = textAt(payload, 'toolCallId')

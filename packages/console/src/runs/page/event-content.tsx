@@ -1,4 +1,4 @@
-/** What an event says, by the conventions of its type. */
+/** The content of an event, by the conventions of its type. */
 import { ActionChip } from '../../policies/action-chip.tsx'
 import type { OperatorEvent } from '@tacho/contract/runs/operator-run.ts'
 import type { RunStatus } from '@tacho/contract/runs/run.ts'
@@ -204,7 +204,7 @@ function Sent({ messages, sentBefore, isFolded }: SentProps) {
   )
 }
 
-/** What a call was given. Nothing for other steps. */
+/** The input of a call. Renders nothing for other steps. */
 export function StepInput({ event: { eventType, payload } }: { event: OperatorEvent }) {
   if (!isObject(payload)) return null
   if (eventType === 'LLM_CALL') return <Sent messages={messagesAt(payload, 'messages')} sentBefore={0} isFolded />

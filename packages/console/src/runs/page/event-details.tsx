@@ -9,7 +9,7 @@ import { ApprovalStatusChip } from '../../approvals/approval-summary.tsx'
 import { approvalQuery } from '../../approvals/queries.ts'
 import { LongText } from '../../web/text/long-text.tsx'
 
-/** Parts of what an event says: a line that opens, and a value by its name. */
+/** Elements for the content of an event: a line that opens, and a value by its name. */
 
 interface FoldedProps {
   title: string
@@ -20,7 +20,7 @@ interface FoldedProps {
   children: ReactNode
 }
 
-/** One line that opens. What is folded is not in the page. */
+/** A line that opens. Its content is not in the page while it is folded. */
 export function Folded({ title, note, aside, isFolded, mono = false, children }: FoldedProps) {
   const [isOpen, setOpen] = useState(!isFolded)
   return (
@@ -53,7 +53,7 @@ export function PayloadPart({ name, value }: { name: string; value: unknown }) {
   )
 }
 
-/** What a person decided about a call, and why. */
+/** The decision of a person on a call, with the reason. */
 
 const route = getRouteApi('/w/$workspace/$environment')
 const ID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/
@@ -105,7 +105,7 @@ export function FailureDetails({ isSaid = false, ...event }: Props) {
   )
 }
 
-/** Its class and message, then its causes. */
+/** Class and message of a failure, then its causes. */
 export function FailureSaid({ failure, isSaid = false }: { failure: Failure; isSaid?: boolean }) {
   const line = failureLine(failure, null)
   return (

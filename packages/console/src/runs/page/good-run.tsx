@@ -129,7 +129,7 @@ interface CandidatesProps {
   onClose: () => void
 }
 
-/** None of them counts as good: they were asked something else, or took another way. */
+/** Runs that do not count as good: they got another question, or took another way. */
 function Candidates({ runId, candidates, onClose }: CandidatesProps) {
   const params = route.useParams()
   const now = useNow()

@@ -31,9 +31,9 @@ interface Props {
   environmentId: string
   runId: string
   step: Step
-  /** When it began and ended. */
+  /** Begin and end of the step. */
   bar: Bar
-  /** When the run began. */
+  /** Start of the run. */
   start: number
   /** A tool that started, and has no end. */
   isNeverEnded: boolean
@@ -76,7 +76,7 @@ export function Inspector({ environmentId, runId, step, bar, start, isNeverEnded
         <Tabs label="Parts of the step" value={tab} options={TABS} onChange={setTab} className="-mx-4 px-4" />
       </header>
       <div
-        // Another step starts at its top, with nothing unfolded.
+        // The key resets scroll position and unfolded parts for another step.
         key={step.eventId}
         role="group"
         tabIndex={0}
@@ -201,7 +201,7 @@ function Fact({ name, children }: { name: string; children: ReactNode }) {
   )
 }
 
-/** Which messages of a model call were sent with the call before it: a long conversation repeats all of them. */
+/** Separates the messages that were already sent with the previous model call: a long conversation repeats all of them. */
 
 /** How many messages at the beginning of `whole` are those of `before`. */
 function useSentBefore(

@@ -1,4 +1,4 @@
-/** What the payload of a step says beside its label, such as "asks for refund". Read only for rows in sight. */
+/** Notes from the payload of a step beside its label, such as "asks for refund". Read only for rows in sight. */
 import { askedCalls, isFailedCall, unusualEnd } from '@tacho/contract/runs/call-life.ts'
 import { whyCancelled } from '@tacho/contract/issues/failure.ts'
 import { contentText, inShort, isObject, messagesAt, textAt, type Json } from '@tacho/contract/record/payload-reader.ts'
@@ -102,7 +102,7 @@ function noteOn(eventType: string, label: string, payload: Json): string {
   if (eventType === 'HANDOFF') return handOffText(label, payload)
   if (eventType === 'TOOL_CALL') {
     const end = unusualEnd(eventType, payload)
-    // The mark of a failed call says why it never ran.
+    // The mark of a failed call has the reason why it never ran.
     if (end !== null) return isFailedCall(payload) ? '' : end
     const call = callInShort(payload, NOTE_CHARS, pathEnd)
     // JSON is shown only in the step itself.

@@ -9,7 +9,7 @@ import type { Step } from '../queries.ts'
 
 interface Props {
   runId: string
-  /** In the order of the view, as far as the view shows them. */
+  /** The rows that the view shows, in its order. */
   steps: readonly Step[]
   total: number
   problems: readonly Problem[]
@@ -60,11 +60,11 @@ function Printed({ runId, steps, total, problems }: Props) {
   )
 }
 
-/** A clock alone does not say the day. */
+/** A time without a date is ambiguous. */
 function timesText(steps: readonly Step[]): string {
   if (steps.length === 0) return ''
   const times = steps.map(({ time }) => time)
-  // Not with Math.min(...times): a run may have 30,000 steps.
+  // `Math.min(...times)` could exceed the argument limit: a run may have 30,000 steps.
   const from = times.reduce((a, b) => Math.min(a, b))
   const to = times.reduce((a, b) => Math.max(a, b))
   return `, ${exact(from)} to ${exact(to)}`

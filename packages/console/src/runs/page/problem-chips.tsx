@@ -18,7 +18,7 @@ interface Props {
   onSelect: (eventId: string) => void
 }
 
-/** What went wrong, each one click from its step. */
+/** The problems of the run, each with a link to its step. */
 export function ProblemChips({ environmentId, runId, problems, selected, onSelect }: Props) {
   const params = route.useParams()
   const issues = useIssuesOfRun(environmentId, runId).data?.items ?? []

@@ -42,7 +42,7 @@ export function RowNote({ ofRun, step }: { ofRun: NotesOf; step: Step }) {
   return <StepNote note={useNote(ofRun, step)} />
 }
 
-/** After the label of a step: what it asks for. */
+/** Text after the label of a step: the request that the step makes. */
 export function StepNote({ note = '' }: { note: string | undefined }) {
   return note === '' ? null : (
     <span className="text-soft">

@@ -1,4 +1,4 @@
-/** What went wrong in a run, or was held back, and at which step. The server finds it, however long the run is. */
+/** Problems of a run and the calls that were held back, with their steps. The server finds them, however long the run is. */
 import { queryOptions, useQuery } from '@tanstack/react-query'
 import { useMemo } from 'react'
 import { api } from '../../web/api.ts'
@@ -9,17 +9,17 @@ import type { ToldProblem } from '@tacho/contract/runs/problem.ts'
 import { STATES, type StateName } from '../../web/text/states.ts'
 import type { Step } from '../queries.ts'
 
-/** How a problem is shown. */
+/** Presentation of a problem. */
 export interface Told {
   is: StateName
   text: string
-  /** In the row of its step. */
+  /** Word in the row of its step. */
   word: string
   /** The first line of the error, or the policy and its reason; empty if the row already says it. */
   why: string
 }
 
-/** It went wrong, and does not only wait. */
+/** Whether it is a failure, and not only pending. */
 export const isRed = ({ is }: Pick<Told, 'is'>): boolean => STATES[is][0] === 'red'
 
 export interface Problem extends Told {
@@ -67,7 +67,7 @@ export function useProblems(
 const DECIDED_READ = 200
 const DECIDED_MS = 5_000
 
-/** What people decided in the run, by approval. Read only if a call needed one. */
+/** Decisions of people in the run, by approval. Read only if a call needed one. */
 function useDecided(environmentId: string, runId: string, runProblems: readonly RunProblem[]) {
   return useQuery({
     queryKey: ['approvals', environmentId, 'of run', runId],

@@ -38,7 +38,7 @@ import { Refused } from '../../web/ui/states.tsx'
 const route = getRouteApi('/w/$workspace/$environment')
 interface Props {
   run: OperatorRun
-  /** What it was asked; null: not known. */
+  /** The question of the run; null: not known. */
   question: string | null
   /** The step that failed, and how often it failed so; null: not known. */
   failed: { step: Step; times: number } | null
@@ -273,7 +273,7 @@ function Fact({ name, children }: { name: string; children: ReactNode }) {
   )
 }
 
-/** What a person may do with a run as a whole. */
+/** Acts on the run as a whole. */
 function RunMenu({ place, run }: { place: Place; run: OperatorRun }) {
   const [open, setOpen] = useState<'stop' | 'erase' | null>(null)
   const params = { environmentId: place.environment.id, runId: run.id }

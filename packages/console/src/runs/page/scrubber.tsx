@@ -140,7 +140,7 @@ function ticksOf(problems: readonly Problem[], start: number, span: number) {
 
 const byTone = (one: Problem, other: Problem) => Number(isRed(one)) - Number(isRed(other))
 
-/** One shape, however long the run is. */
+/** Draws all steps as one path, however long the run is. */
 function densityPath(steps: readonly Step[], start: number, span: number): string {
   const counts = Array.from({ length: BUCKETS }, () => 0)
   for (const { time } of steps) {
@@ -156,7 +156,7 @@ function densityPath(steps: readonly Step[], start: number, span: number): strin
     .join('')
 }
 
-/** By bisection: the steps are sorted by time. */
+/** Finds the nearest step by bisection: the steps are sorted by time. */
 function nearest(steps: readonly Step[], time: number): Step | undefined {
   let [low, high] = [0, steps.length - 1]
   while (low < high) {
@@ -170,7 +170,7 @@ function nearest(steps: readonly Step[], time: number): Step | undefined {
 
 /** The part of a run's time that its page shows. Pure. */
 
-/** In milliseconds since 1970. */
+/** A range in milliseconds since 1970. */
 export interface Range {
   from: number
   to: number

@@ -11,7 +11,7 @@ const PAGE_HITS = 100
 const HITS_MAX = 1_000
 
 interface Hits {
-  /** By event id: where it was found. */
+  /** Snippets of the hits, by event id. */
   snippets: ReadonlyMap<string, readonly SnippetPart[]>
   examined: number
   isDone: boolean

@@ -14,18 +14,18 @@ import { isFoldable, type Branch, type Row } from './tree.ts'
 import type { Range } from './scrubber.tsx'
 
 interface Props extends Omit<StepListProps, 'steps'> {
-  /** What is not folded away. */
+  /** Rows that are not folded away. */
   rows: readonly Row[]
   onTurn: (row: Row) => void
   /** Bars of all steps of the run, by the index of the step. */
   bars: readonly Bar[]
-  /** When the run began. */
+  /** Start of the run. */
   start: number
   /** The time that is shown. */
   range: Range
   problems: readonly Problem[]
   ofRun: NotesOf
-  /** Where the search found the text, by event id. */
+  /** Hits of the search, by event id. */
   snippets: ReadonlyMap<string, readonly SnippetPart[]>
 }
 
@@ -165,7 +165,7 @@ function Turn({ branch, onTurn }: TurnProps) {
   )
 }
 
-/** It also represents the steps below it, or those of a folded loop. */
+/** Whether the row also represents the steps below it, or those of a folded loop. */
 const isSum = ({ below, isClosed }: Row): boolean => below > 0 || isClosed
 
 /** Sums of a branch with all that is below it, and of a model call. */
@@ -186,7 +186,7 @@ function Sums({ branch, from }: { branch: Row; from: number }) {
   )
 }
 
-/** One row that represents the folded steps. */
+/** A row that represents the folded steps. */
 function Folded({
   branch: { below, times, to, tokens },
   from,
@@ -209,7 +209,7 @@ function Folded({
   )
 }
 
-/** As long as the step took, with the duration beside it. */
+/** A bar as long as the step took, with the duration beside it. */
 function DrawnBar({ from, to, range, fill }: { from: number; to: number; range: Range; fill: string }) {
   const span = Math.max(1, range.to - range.from)
   const left = ((from - range.from) / span) * 100

@@ -16,7 +16,7 @@ interface Props extends StepListProps {
   problems: readonly Problem[]
   /** Bars of all steps of the run, by the index of the step. */
   bars: readonly Bar[]
-  /** When the run began. */
+  /** Start of the run. */
   start: number
 }
 
@@ -31,7 +31,7 @@ export function TranscriptView({ environmentId, runId, problems, bars, start, ..
         eventId={step.eventId}
         step={step}
         after={(bars[step.index]?.from ?? step.time) - start}
-        // The content of other steps says what went wrong.
+        // The content of other steps describes the error.
         problem={step.eventType === 'TOOL_START' ? marks.get(step.eventId) : undefined}
         isCurrent={isSelected}
       />

@@ -9,7 +9,7 @@ export interface Branch {
   depth: number
   /** Number of steps below it. */
   below: number
-  /** Until all of them ended. */
+  /** Time at which the last of them ended. */
   to: number
   /** Sums of the step and of those below it. */
   tokens: number
@@ -22,7 +22,7 @@ export interface Branch {
 const LOOP = 4
 const DEEPEST = 8
 
-/** What two steps must share to be the same again. */
+/** Text that two steps share if one repeats the other. */
 type AlikeOf = (step: Step) => string
 
 /** Each span with what is in it, its steps and its spans by their start. `alikeOf`: null folds nothing. */
@@ -86,7 +86,7 @@ function isAgain(first: Branch, other: Branch | undefined, alikeOf: AlikeOf): bo
 
 interface Span {
   from: number
-  /** Its own steps, and spans inside of it. */
+  /** Steps of the span itself, and the spans inside it. */
   parts: { from: number; part: Step | Span }[]
 }
 
@@ -115,7 +115,7 @@ function inSpans(steps: readonly Step[], stepBars: readonly Bar[]): Placed[] {
   }
   cutCircles(parents)
   for (const [spanId, span] of spans) {
-    // Not before the first step of the span around it.
+    // A span does not begin before the first step of its parent.
     const above = spans.get(parents.get(spanId) ?? '')
     ;(above ?? root).parts.push({ from: Math.max(span.from, above?.from ?? span.from), part: span })
   }
@@ -156,7 +156,7 @@ function sorted(span: Span): Span {
   return span
 }
 
-/** What a person folded or opened, by event id. */
+/** Rows that a person folded or opened, by event id. */
 interface Folds {
   closed: ReadonlySet<string>
   /** Loops that are open. */

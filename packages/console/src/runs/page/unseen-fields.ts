@@ -1,7 +1,7 @@
 /** Fields of a payload that the view of its event does not show. Pure. */
 import { isObject } from '@tacho/contract/record/payload-reader.ts'
 
-/** What a failure is read from. */
+/** Fields from which a failure is read. */
 const FAILURE = ['error', 'exception']
 const CALL = ['toolName', 'toolCallId', 'input', 'output', 'latency', 'outcome', 'reasonCode', 'arguments', ...FAILURE]
 

@@ -257,7 +257,7 @@ function Queues({ name, search }: { name: string; search: JudgeAddress }) {
 
 const NO_PROBLEMS: never[] = []
 
-/** What the run did, as a conversation. */
+/** The steps of the run, as a conversation. */
 function Judged({ environmentId, run }: { environmentId: string; run: OperatorRun }) {
   const params = route.useParams()
   const { steps, isPending, error, query } = useSteps(environmentId, run.runId, false)
@@ -310,7 +310,7 @@ interface BarProps {
   onUndo: () => void
 }
 
-/** By keys or by a thumb. */
+/** The bar for judging by keys or by thumb. */
 function JudgeBar(props: BarProps) {
   const { mayJudge, canUndo, error, comment, onComment, onJudge, onPass, onUndo } = props
   const id = useId()

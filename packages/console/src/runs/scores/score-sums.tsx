@@ -11,7 +11,7 @@ interface Props {
   environmentId: string
   window: { from: string; to: string }
   by: ScoreGroup
-  /** Only scores of this name. */
+  /** Name of the scores to show; absent: all. */
   name?: string
 }
 
@@ -28,7 +28,7 @@ export function ScoreSums({ window, ...props }: WindowProps) {
   return <ScoreSumsTable {...props} window={hourTimes(window)} />
 }
 
-/** What was scored in a time, by agent, prompt version or author. Shows nothing if nothing was scored. */
+/** Sums of the scores of a period, by agent, prompt version or author. Renders nothing if there are none. */
 export function ScoreSumsTable({ environmentId, window, by, name: only }: Props) {
   const { data, error } = useQuery(scoreSumsQuery(environmentId, { ...window, by }))
   const rows = (data?.items ?? []).flatMap(({ key, name, scores }) =>
@@ -69,7 +69,7 @@ const categories = ({ categories: all }: ScoreSum): string =>
     .map(({ value, runs }) => `${value} ${number(runs)}`)
     .join(', ')
 
-/** One score of several runs, in a few words. */
+/** The score of several runs, in a few words. */
 export function scoreSumText(sum: ScoreSum): string {
   return `${sum.name} ${sum.mean === null ? categories(sum) : `${meanText(sum)} (${counted(sum.runs, 'run')})`}`
 }

@@ -13,7 +13,7 @@ export type Press = { act: 'judge'; text: string; comment: string } | { act: 'pa
 
 interface Labelled {
   run: OperatorRun
-  /** Null: it was refused. Undefined: the run was skipped. */
+  /** Null: the score was rejected. Undefined: the run was skipped. */
   score: Promise<Score | null> | undefined
 }
 
@@ -22,7 +22,7 @@ export function useLabels(environmentId: string, name: string) {
   const [pressed, setPressed] = useState<readonly Press[]>([])
   const [passed, setPassed] = useState<ReadonlySet<string>>(new Set())
   const [labelled, setLabelled] = useState<readonly Labelled[]>([])
-  /** Whose judgement was taken back, or refused. */
+  /** The run whose judgement was undone or rejected. */
   const [returned, setReturned] = useState<OperatorRun | null>(null)
   const [isUndoing, setUndoing] = useState(false)
   const sending = useRef<Promise<unknown>>(Promise.resolve())

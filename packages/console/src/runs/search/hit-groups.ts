@@ -10,7 +10,7 @@ export interface HitGroup {
 
 export const textOf = (snippet: SearchHit['snippet']): string => snippet.map(({ text }) => text).join('')
 
-/** In the order of the first of each. */
+/** Groups in the order of their first hits. */
 export function groupHits(hits: readonly SearchHit[]): HitGroup[] {
   const groups = new Map<string, HitGroup>()
   for (const hit of hits) {

@@ -31,7 +31,7 @@ export function HitList({ label, groups, current }: Props) {
 
 function Hit({ group: { hit, others }, isCurrent }: { group: HitGroup; isCurrent: boolean }) {
   const { run, event, snippet } = hit
-  // The label of what a person says is its beginning: the row has it once.
+  // The label of a user's message is its beginning, so the row shows it only once.
   const isSaid =
     event.label !== '' && textOf(snippet).startsWith(event.label.replace(/…$/, '').slice(0, LABEL_COMPARED))
   const row = useRef<HTMLLIElement>(null)

@@ -1,4 +1,4 @@
-/** What the search reads: whether it is on, and the events that match. */
+/** Queries of the search: whether it is on, and the matching events. */
 import type { SearchHit, SearchSettings } from '@tacho/contract/runs/search.ts'
 import { queryOptions } from '@tanstack/react-query'
 import { api } from '../../web/api.ts'

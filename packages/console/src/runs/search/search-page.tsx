@@ -77,7 +77,7 @@ function Search({ settings }: { settings: SearchSettings }) {
   const { place } = route.useRouteContext()
   const navigate = useNavigate()
   const { q = '' } = search
-  // What users wrote comes first, whatever else is newer.
+  // Texts of users come first, even if other hits are newer.
   const split = splitQuery(q)
   const users = useHits(place.environment.id, { ...search, q: split?.users ?? '' }, settings.state)
   const hits = useHits(place.environment.id, { ...search, q: split?.others ?? q }, settings.state)
@@ -95,7 +95,7 @@ function Search({ settings }: { settings: SearchSettings }) {
     reset: search,
     more: { '/': () => document.getElementById(QUERY_ID)?.focus() },
   })
-  // The server says which character of the query is wrong.
+  // The server names the invalid character of the query.
   const isQueryWrong = refusalOf(hits.error)?.status === 400
   return (
     <>
@@ -159,7 +159,7 @@ function Search({ settings }: { settings: SearchSettings }) {
   )
 }
 
-/** What the index does not hold yet. */
+/** Runs that the index does not contain yet. */
 function IndexState({ settings: { state, error, olderRunsBefore, waitingRuns } }: { settings: SearchSettings }) {
   const text =
     state === 'FAILED'

@@ -1,4 +1,7 @@
-/** What a cost came to against the time before, and why: more runs, more tokens in each, or a higher price of tokens. Pure. */
+/**
+ * Compares the cost of a period with the one before, and explains the change: more runs, more tokens per run, or a higher price
+ * per token. Pure.
+ */
 import type { UsagePoint } from '@tacho/contract/runs/usage.ts'
 import { costsOf, wholeCost } from '../../web/text/costs.ts'
 import { percent } from '../../web/text/format.ts'
@@ -11,7 +14,7 @@ export interface CostChange {
   runs: number
   /** In a run. */
   tokens: number
-  /** Of a token. */
+  /** Price per token. */
   price: number
 }
 
@@ -36,7 +39,7 @@ interface Known {
   isKnown: boolean
 }
 
-/** Within this, nothing changed. */
+/** A smaller change counts as none. */
 export const NEAR = 0.05
 export const times = (factor: number) =>
   factor < 0.05 ? '<×0.1' : `×${factor < 10 ? factor.toFixed(1) : Math.round(factor)}`

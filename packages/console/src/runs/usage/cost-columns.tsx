@@ -7,7 +7,7 @@ import { changeText, costChange, NEAR, times, whyText, type CostChange, type Cos
 
 interface ChangeProps {
   of: CostChange
-  /** Such as `the 7 days before`. */
+  /** Name of the period, such as `the 7 days before`. */
   period: string
   costBefore: number
 }

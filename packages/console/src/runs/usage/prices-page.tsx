@@ -1,4 +1,4 @@
-/** What models cost where clients do not say it: the prices of the workspace, and the models that have none. */
+/** Prices of models whose cost clients do not report: the prices of the workspace, and the models without a price. */
 import { DamagedChip } from '../../web/ui/state.tsx'
 import { keepPreviousData, useQuery, useMutation } from '@tanstack/react-query'
 import { getRouteApi } from '@tanstack/react-router'
@@ -178,7 +178,7 @@ function ModelName({ model }: { model: string }) {
   )
 }
 
-/** As it was set: a small price keeps its digits. */
+/** The price as it was entered: a small price keeps its digits. */
 function priceText(price: number | undefined): string {
   return price === undefined ? '' : price.toLocaleString('en-US', { maximumFractionDigits: 9 })
 }
@@ -209,7 +209,7 @@ interface Props {
   workspaceId: string
   /** Empty: a person names it. */
   model: string
-  /** What it costs now. */
+  /** The present price. */
   price: Price | null
   onClose: () => void
 }

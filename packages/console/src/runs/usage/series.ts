@@ -14,7 +14,7 @@ interface Window {
   from: number
   to: number
   stepMs: number
-  /** When each step begins. */
+  /** Start of each step. */
   starts: readonly number[]
 }
 
@@ -23,12 +23,12 @@ const SERIES = 5
 /** More bars than this would be thin lines: neighbours are added up. */
 const BARS = 92
 const MERGED = [1, 2, 3, 7]
-/** Without recorded latencies, a point is a gap. Latencies cannot be added up. */
+/** Values of a point. Without recorded latencies, a point is a gap; latencies cannot be added up. */
 const MEASURED: Record<Exclude<Measure, 'outcomes'>, (point: UsagePoint) => number | null> = {
   cost: (point) => wholeCost(costsOf(point)),
   tokens: ({ usage }) => usage.totalTokens,
   steps: ({ events }) => events,
-  // By tool, its calls.
+  // By tool: its calls.
   failed: ({ failed, calls }) => calls?.failed ?? failed,
   llm: ({ llmLatency }) => llmLatency?.p95Ms ?? null,
   tool: ({ toolLatency }) => toolLatency?.p95Ms ?? null,
@@ -51,7 +51,7 @@ export function sumOf(points: readonly UsagePoint[], show: Measure): number | nu
   return points.reduce((sum, point) => sum + (measured(point) ?? 0), 0)
 }
 
-/** Of such a sum. */
+/** Mark of a sum of costs. */
 export const markOf = (points: readonly UsagePoint[], show: Measure): CostMark =>
   show === 'cost' ? weakestMark(points.map(costMark)) : ''
 

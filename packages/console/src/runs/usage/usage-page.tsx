@@ -52,7 +52,7 @@ const MEASURE_WORDS = [
   ['llm', 'Model latency, p95'],
   ['tool', 'Tool latency, p95'],
 ] as const
-/** Of a tool. */
+/** Labels in the breakdown by tool. */
 const CALL_WORDS: Partial<Record<Measure, string>> = { steps: 'Calls', failed: 'Failed calls' }
 const wordOf = (show: Measure, by: Group): string =>
   (by === 'tool' ? CALL_WORDS[show] : undefined) ?? MEASURE_WORDS.find(([one]) => one === show)?.[1] ?? show
@@ -81,9 +81,12 @@ const HEADS: Record<Group, string> = {
   session: 'Session',
   user: 'End user',
 }
-/** There can be many of these, so only the first are read. */
+/** Groups with many members, of which only the first are read. */
 const isOfRuns = (by: Group): boolean => by === 'session' || by === 'user'
-/** No runs are counted for models and tools; for sessions and end users, the time before is not read. */
+/**
+ * Groups that can be compared with the period before. Models and tools have no counts of runs; for sessions and end users, the
+ * period before is not read.
+ */
 const hasChange = (by: Group): boolean => by === 'agent' || by === 'promptVersion'
 const SORTS = { cost: 'cost', tokens: 'tokens', steps: 'events', outcomes: 'runs', failed: 'failed' } as const
 
@@ -236,7 +239,7 @@ export function UsagePage() {
   )
 }
 
-/** Which part of the cost is an estimate, and where prices are set. */
+/** The estimated part of the cost, and a link to the prices. */
 function Estimated({ sums }: { sums: readonly UsagePoint[] }) {
   const params = route.useParams()
   const costs = sumCosts(sums)

@@ -54,7 +54,7 @@ export const PAGES = [
   },
 ] as const
 
-/** What the palette leads to besides the pages above and those of the settings. */
+/** Targets of the palette besides the pages above and those of the settings. */
 export const PLACES_TO_START = [
   { name: 'New policy', also: 'write a condition', to: '/w/$workspace/$environment/new-policy' },
   { name: 'New prompt', also: 'write a prompt', to: '/w/$workspace/$environment/new-prompt' },
@@ -101,7 +101,7 @@ interface Who {
   installation: boolean
 }
 
-/** Sorted by subject. A page that is not for everyone says whom it is for. */
+/** Sorted by subject. A page that is not for everyone states its audience. */
 export const SETTINGS = [
   {
     of: ({ place }: Who) => place.environment.name,

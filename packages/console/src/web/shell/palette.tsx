@@ -33,7 +33,7 @@ export function Palette({ range, onClose }: { range: Range; onClose: () => void 
   const choices = useChoices(text.trim(), acts, range)
   const choose = (choice: Choice) => {
     onClose()
-    // After the dialog has returned the focus.
+    // Open after the dialog has returned the focus.
     setTimeout(choice.open)
   }
   const chosen = choices[Math.min(at, choices.length - 1)]
@@ -198,7 +198,7 @@ function useIssuesOf(text: string): Choice[] {
     .map(({ id, title, state }) => ({
       id,
       name: title,
-      // Not from the table of states: every page loads this script.
+      // Does not use the table of states, because every page loads this script.
       note: `${state.charAt(0)}${state.slice(1).toLowerCase()} issue`,
       open: () =>
         void navigate({ to: '/w/$workspace/$environment/issues/$issueId', params: { ...params, issueId: id } }),

@@ -82,7 +82,7 @@ export function Shell() {
           <SessionOver since={freshness.since} onSignedIn={check} />
         </Suspense>
       ) : (
-        // Its stream ends with the session: a new session follows a new one.
+        // Its stream ends with the session; a new session opens a new stream.
         <WaitingApprovals />
       )}
       {open === 'palette' && <Palette range={range} onClose={close} />}

@@ -1,4 +1,4 @@
-/** What calls cost: as clients recorded it, and as the server estimates it where they did not. */
+/** Costs of calls: recorded by clients, or estimated by the server. */
 import { costWords } from '@tacho/contract/runs/run-text.ts'
 import type { EstimateFields } from '@tacho/contract/runs/usage.ts'
 import { counted, money } from './format.ts'
@@ -11,7 +11,7 @@ export interface Costs {
   unpriced: number
   /** Name and version of the price table behind the estimate. */
   table: string | null
-  /** No cost and no token is unknown. That is not the same as free. */
+  /** Tokens of calls that have no known cost, which is not the same as free. */
   tokens: number
 }
 
@@ -44,7 +44,7 @@ export function costText({ recorded: cost, estimated: estimatedCost, unpriced: u
   return costWords({ usage: { cost, totalTokens: tokens }, estimatedCost, unpricedCalls }, money)
 }
 
-/** Which part is estimated, by which prices, and what it leaves out; empty if everything is recorded. */
+/** Describes the estimated part, its prices, and the calls left out; empty if everything is recorded. */
 export function costNote({ recorded, estimated, unpriced, table }: Costs): string {
   const parts = []
   if (estimated !== null) {

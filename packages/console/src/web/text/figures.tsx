@@ -17,7 +17,7 @@ export function Cost({ of }: { of: Costs }) {
 /** Failed runs among those that ended: a running one may still fail. Empty if none ended. */
 export const failedShare = (of: Outcomes): string => percent(of.failed, endedRuns(of))
 
-/** How many runs failed, and their share. */
+/** Number and share of failed runs. */
 export function Failed({ of }: { of: Outcomes }) {
   if (of.failed === 0) return '0'
   return (

@@ -1,4 +1,4 @@
-/** What only the console formats: sizes, exact times. The rest is shared with the terminal. */
+/** Formats that only the console uses: sizes, exact times. The terminal shares the rest. */
 import { duration, number } from '@tacho/contract/engine/format.ts'
 
 export { compact, duration, LEAST_MONEY, money, number, percent, relative } from '@tacho/contract/engine/format.ts'
@@ -60,7 +60,7 @@ export function plainText(line: string): string {
     .replaceAll(/(?<![\w*])\*(?=\S)([^*]{1,500})(?<=\S)\*(?![\w*])/g, '$1')
 }
 
-/** What a run was asked, in a list; without a question, its id. */
+/** Name of a run in a list: its question, or else its id. */
 export const runName = ({ title, runId }: { title: string | null; runId: string }): string =>
   title === null ? runId : plainText(title)
 

@@ -1,14 +1,14 @@
-/** Where a text occurs in a JSON value. Pure. */
+/** Finds a text in a JSON value. Pure. */
 
 export interface JsonHit {
-  /** As JavaScript names it: `input.items[2].id`. */
+  /** Path in JavaScript notation: `input.items[2].id`. */
   path: string
   value: unknown
 }
 
 export interface JsonHits {
   hits: JsonHit[]
-  /** Not the whole value was searched, or not all hits are listed. */
+  /** The search covered only part of the value, or the list of hits is incomplete. */
   isCut: boolean
 }
 

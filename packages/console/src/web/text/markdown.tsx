@@ -18,7 +18,7 @@ export default function Markdown({ text }: { text: string }) {
 }
 
 const drawn = (tokens: readonly Token[] | undefined, depth: number): ReactNode =>
-  // Only its place identifies a part.
+  // The index is the key: parts have no other identity.
   tokens?.map((token, at) => <Part key={at} token={token} depth={depth + 1} />)
 
 const Plain = ({ text }: { text: string }) => <ShownText text={text} lineBreaks />

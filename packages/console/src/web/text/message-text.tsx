@@ -5,12 +5,12 @@ import { ShownText } from './shown-text.tsx'
 
 /** Characters that Markdown may change. Without any of them, the text is the same. */
 const MAYBE = /[*_`#>|[\]~]|^[ \t]*(?:[-+]|\d{1,9}[.)])[ \t]|^[-=]{3}|https?:\/\//m
-/** A longer text stays as it is: nobody reads it, and drawing it would stop the page. */
+/** A longer text is shown without formatting: drawing it would block the page. */
 const CHARS_MAX = 10_000
 
 const Markdown = lazy(() => import('./markdown.tsx'))
 
-/** What people and models say. */
+/** Texts of people and models. */
 export function MessageText({ text }: { text: string }) {
   const isRaw = useRawMessages()
   if (isRaw || text.length > CHARS_MAX || !MAYBE.test(text)) return <LongText text={text} />

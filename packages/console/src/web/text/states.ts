@@ -35,7 +35,7 @@ export const STATES = {
   AS_ASKED: [...GOOD, 'As the agent asked'],
   NOT_AS_ASKED: [...BAD, 'Not what the agent asked for'],
   NOT_CHECKABLE: [...CARE, 'Cannot be checked'],
-  // What became of approvals.
+  // Results of approvals.
   RAN: [...GOOD, 'Ran'],
   RAN_BEFORE: [...ALARM, 'Ran before the decision'],
   RAN_ANYWAY: [...ALARM, 'Ran anyway'],
@@ -47,7 +47,7 @@ export const STATES = {
   BLOCKED: [...BAD, 'Blocked'],
   NEVER_RAN: [...BAD, 'Never ran'],
   DID_NOT_REPORT: [...CARE, 'Did not report'],
-  // What a policy does, and a high severity.
+  // Actions of policies, and a high severity.
   ALLOW: [...GOOD, 'Allow'],
   WARN: [...CARE, 'Warn'],
   REQUIRE_APPROVAL: [...WAITS, 'Ask a person'],

@@ -36,12 +36,12 @@ function clock(tickMs: number): Clock {
 const slow = clock(5_000)
 const quick = clock(1_000)
 
-/** Now, every five seconds. */
+/** The present time, updated every five seconds. */
 export function useNow(): number {
   return useSyncExternalStore(slow.subscribe, slow.read)
 }
 
-/** Now, every second: for deadlines. */
+/** The present time, updated every second: for deadlines. */
 function useSecond(): number {
   return useSyncExternalStore(quick.subscribe, quick.read)
 }

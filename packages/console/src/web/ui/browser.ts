@@ -1,7 +1,7 @@
 /** The page in its browser: light or dark, its title, the active link in sight, a file to save. */
 import { useEffect, useRef } from 'react'
 
-/** Light or dark: as the system says, unless the person chose. */
+/** Light or dark: the system's setting, unless the person chose. */
 export const THEMES = ['system', 'light', 'dark'] as const
 export type Theme = (typeof THEMES)[number]
 
@@ -88,7 +88,7 @@ export function useActiveInSight<Row extends HTMLElement = HTMLElement>(place: s
 function bringIntoSight(row: HTMLElement): void {
   const active = row.querySelector<HTMLElement>('[data-status=active]')
   if (!active) return
-  // Not scrollIntoView, which would scroll the page too.
+  // `scrollIntoView` would scroll the page too.
   const [at, within] = [active.getBoundingClientRect(), row.getBoundingClientRect()]
   row.scrollLeft += at.left - within.left - (within.width - at.width) / 2
 }

@@ -4,14 +4,14 @@ import type { ComponentProps } from 'react'
 const LOOKS = {
   plain: 'border border-edge bg-raised text-ink hover:bg-hover',
   accent: 'bg-accent-fill text-on-accent hover:brightness-110',
-  /** What cannot be undone. */
+  /** Acts that cannot be undone. */
   danger: 'bg-red text-page hover:brightness-110',
   quiet: 'text-soft hover:bg-hover hover:text-ink',
 } as const
 
 interface ButtonProps extends ComponentProps<'button'> {
   look?: keyof typeof LOOKS
-  /** Its act is under way. */
+  /** The act is under way. */
   busy?: boolean
 }
 

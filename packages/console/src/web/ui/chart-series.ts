@@ -2,7 +2,7 @@
 import type { RunStatus } from '@tacho/contract/runs/run.ts'
 import type { CostMark } from '@tacho/contract/runs/run-text.ts'
 
-/** No green, red or amber unless it is an outcome. */
+/** Colours of series. They avoid green, red and amber, which show outcomes. */
 export const SERIES_COLOURS = ['accent', 'cyan', 'pink', 'olive', 'violet', 'edge'] as const
 export type SeriesColour = (typeof SERIES_COLOURS)[number] | 'green' | 'red' | 'soft'
 
@@ -54,7 +54,7 @@ const STANDS_OUT = 3
 const LEFT = 2
 /** Fewer bars have no usual height. */
 const LEAST_BARS = 6
-/** So few runs fit the height, whatever the others are. */
+/** If no bar has more runs than this, the axis fits the highest bar. */
 const FEW_RUNS = 12
 
 /** The count at the top of the chart: the greatest, or less if few bars stand out. */

@@ -1,6 +1,6 @@
 import { useEffect, useState } from 'react'
 
-/** Copies a text, and says so for a moment. */
+/** Copies a text, and confirms it for a moment. */
 export function Copy({
   text,
   label = 'Copy',

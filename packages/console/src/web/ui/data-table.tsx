@@ -4,7 +4,7 @@ import { PagePending, Trouble, isBlocking } from './states.tsx'
 
 export interface Column<Item> {
   head: string
-  /** Its head is only heard. */
+  /** The head is visible only to screen readers. */
   isHeadHidden?: boolean
   cell: (item: Item) => ReactNode
   /** Aligns to the right, for numbers. */
@@ -60,7 +60,7 @@ export function DataTable<Item>({ label, columns, items, keyOf, current }: DataT
   )
 }
 
-/** A cell without a value says so, because an empty cell could be a fault. A column of acts gives `false`. */
+/** A cell without a value shows a text, because an empty cell could be a fault. A column of acts gives `false`. */
 function Filled({ children }: { children: ReactNode }) {
   if (children !== null && children !== undefined && children !== '') return children
   return (

@@ -1,8 +1,8 @@
-/** What a person writes, kept in the tab until it is sent: a reload, a sign-in or a crash loses nothing. */
+/** Stores drafts in the tab until they are sent: a reload, a sign-in or a crash loses nothing. */
 import { useState } from 'react'
 
 const PREFIX = 'tacho.draft.'
-/** All of a browser's storage for a page is 5 MB. A longer text lives only in the page. */
+/** Maximum length of a stored draft: a browser stores 5 MB for a page. A longer text exists only in the page. */
 const MOST_CHARS = 300_000
 
 interface DraftState<Value> {
@@ -10,7 +10,7 @@ interface DraftState<Value> {
   set: (value: Value) => void
   /** Forgets the draft: after it was sent, or to start over. */
   forget: () => void
-  /** It comes from before a reload. */
+  /** The draft was restored after a reload. */
   wasBack: boolean
 }
 
@@ -41,7 +41,7 @@ export function useDraftState<Value extends string | object>(name: string, initi
   }
 }
 
-/** For a draft that was sent from outside its form. */
+/** Removes a draft that was sent from outside its form. */
 export function forgetDraft(name: string): void {
   writeDraft(name, null)
 }
@@ -74,6 +74,6 @@ function writeDraft(name: string, value: unknown): void {
     if (value === null || text.length > MOST_CHARS) sessionStorage.removeItem(PREFIX + name)
     else sessionStorage.setItem(PREFIX + name, text)
   } catch {
-    // No storage, or a full one: the text is in the page all the same.
+    // The storage is missing or full: the text stays in the page.
   }
 }

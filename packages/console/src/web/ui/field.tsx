@@ -3,7 +3,7 @@ import { useId, type InputHTMLAttributes } from 'react'
 interface FieldProps extends InputHTMLAttributes<HTMLInputElement> {
   label: string
   hint?: string
-  /** What is wrong with the value; shown instead of the hint. */
+  /** Description of the invalid value; shown instead of the hint. */
   fault?: string | null
 }
 

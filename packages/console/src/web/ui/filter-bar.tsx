@@ -13,11 +13,11 @@ interface FieldsProps<Search extends object> {
   names?: readonly string[]
   search: Search
   onChange: (search: Search) => void
-  /** Of the first field. */
+  /** Id of the first field. */
   id?: string
   /** Widths of text fields, as classes; '' is that of the others. */
   widths?: Readonly<Record<string, string>>
-  /** What a text field suggests. */
+  /** Suggestions of text fields. */
   suggestions?: Readonly<Record<string, readonly string[]>>
   /** Words of the values of a choice. */
   wordOf?: (value: string) => string
@@ -108,11 +108,11 @@ function FilterField<Search extends object>(props: FieldProps<Search>) {
 interface BarProps<Search extends object> extends FieldsProps<Search> {
   /** Filters that stand behind a button, unless one of them is set. */
   behind?: readonly string[]
-  /** What stays when the filters are cleared. */
+  /** Filters that remain when the others are cleared. */
   cleared?: Search
   isFiltered?: boolean
   className?: string
-  /** After the fields. */
+  /** Elements after the fields. */
   children?: ReactNode
   /** Below. */
   more?: ReactNode

@@ -12,7 +12,7 @@ interface FormDialogProps {
   title: string
   /** The word on the button that does it. */
   act: string
-  /** What it does cannot be undone. */
+  /** The act cannot be undone. */
   isDanger?: boolean
   isReady?: boolean
   isBusy: boolean
@@ -54,10 +54,10 @@ export function FormDialog(props: FormDialogProps) {
 interface ConfirmProps<Result> {
   title: string
   act: string
-  /** What will happen. */
+  /** Description of the act's effect. */
   children: ReactNode
   run: () => Promise<Result>
-  /** What follows; by default, it closes. */
+  /** Called after success; by default, the dialog closes. */
   onDone?: (result: Result) => void
   onClose: () => void
 }
@@ -138,7 +138,7 @@ export function NameField({ hint, value, onChange, maxLength = LIMITS.nameChars 
 
 interface ShownOnceProps {
   title: string
-  /** What it is for, and to whom it may be given. */
+  /** Purpose of the secret, and who may receive it. */
   note: string
   label: string
   text: string

@@ -6,7 +6,7 @@ import { useLayoutEffect, useRef, type RefObject, useEffect, useState } from 're
 
 type Keys = Readonly<Record<string, (() => void) | NamedAct>>
 
-/** With a name, the command palette offers it too. */
+/** An act with a key. If it has a name, the command palette offers it too. */
 export interface NamedAct {
   name: string
   act: () => void
@@ -15,7 +15,7 @@ export interface NamedAct {
 /** The keys of the pages on screen. */
 const bound = new Set<RefObject<Keys>>()
 
-/** What can be done on the page that is on screen, with its key. */
+/** Acts of the page on screen, with their keys. */
 export function actsOnScreen(): (NamedAct & { key: string })[] {
   return [...bound].flatMap(({ current }) =>
     Object.entries(current).flatMap(([key, act]) => (typeof act === 'function' ? [] : [{ key, ...act }])),

@@ -1,5 +1,5 @@
 interface Props {
-  /** What changed, such as `3 new runs`. Empty: nothing. */
+  /** Description of the change, such as `3 new runs`. Empty: no change. */
   text: string
   onShow: () => void
 }

@@ -1,4 +1,4 @@
-/** What opens over the page: dialogs, popovers, menus. */
+/** Overlays over the page: dialogs, popovers, menus. */
 import { useLayoutEffect, useRef, type ReactNode, useId } from 'react'
 
 interface DialogProps {
@@ -6,7 +6,7 @@ interface DialogProps {
   onClose: () => void
   children: ReactNode
   className?: string
-  /** Only its own buttons close it. */
+  /** The dialog closes only by its own buttons. */
   isFirm?: boolean
 }
 
@@ -105,7 +105,7 @@ export function MenuLink({ href, children }: { href: string; children: ReactNode
 }
 
 interface RowMenuProps {
-  /** What the row is about. */
+  /** Subject of the row. */
   name: string
   acts: readonly { word: string; act: () => void }[]
 }

@@ -24,13 +24,13 @@ const SWATCHES: Record<SeriesColour, string> = {
 export interface Before {
   sum: number
   mark?: CostMark
-  /** Such as "the 7 days before". */
+  /** Name of the period, such as "the 7 days before". */
   period: string
 }
 
 interface Props {
   label: string
-  /** What the axis of values counts, such as `Cost`. */
+  /** Unit of the value axis, such as `Cost`. */
   unit: string
   /** Unix seconds, ascending, one step after the other. */
   times: readonly number[]
@@ -50,7 +50,7 @@ interface Props {
 }
 
 const HEIGHT = 280
-/** As wide as the narrowest usual paper leaves room for. */
+/** Printable width of the narrowest usual paper. */
 const PAPER_PX = 640
 const DAY_SECONDS = 86_400
 /** Names of months as in all other dates. */
@@ -241,7 +241,7 @@ function labelHighest(plot: uPlot, format: (value: number, at: number) => string
 function Legend({ times, series, areLines = false, format, before, at }: Props & { at: number | null }) {
   const sumOf = ({ values }: Series) => values.reduce<number>((sum, value) => sum + (value ?? 0), 0)
   const whole = series.reduce((sum, one) => sum + sumOf(one), 0)
-  // A sum of zero means that nobody recorded a value, not that it was free.
+  // A sum of zero means that no value was recorded, not that it was free.
   const sumText = (sum: number, mark: CostMark) => (sum === 0 ? 'nothing recorded' : mark + format(sum))
   const marksOf = ({ marks = [] }: Series) => (at === null ? weakestMark(marks) : (marks[at] ?? ''))
   const mark = weakestMark(series.map(marksOf))

@@ -26,7 +26,7 @@ export function rangeText({ since, from, to }: Range): string {
   return start ? `Since ${start}` : end ? `Until ${end}` : 'Any time'
 }
 
-/** What the time before a range is called, such as `the 7 days before`. */
+/** Name of the period before a range, such as `the 7 days before`. */
 export function beforeText(range: Range, byDefault: Since): string {
   const { since } = orDefault(range, byDefault)
   return since === undefined ? 'the same time before' : `the ${WORDS[since].replace(/^Last /, '')} before`
@@ -35,7 +35,7 @@ export function beforeText(range: Range, byDefault: Since): string {
 interface Props {
   label: string
   range: Range
-  /** What a page without a range in its address shows; null: any time. */
+  /** Range of a page without one in its address; null: any time. */
   byDefault: Since | null
   onChange: (range: Range) => void
 }
@@ -113,7 +113,7 @@ function ExactDialog({ range, onChange, onClose }: DialogProps) {
   )
 }
 
-/** As the browser's field needs it: a local time without a zone. */
+/** A local time without a zone, as the browser's field needs it. */
 function localText(iso: string | undefined): string {
   if (iso === undefined) return ''
   const time = new Date(iso)

@@ -55,7 +55,7 @@ interface SectionPageProps {
   children: ReactNode
 }
 
-/** One page of the settings: what it is about, what there is. */
+/** A page of the settings: its subject and its content. */
 export function SectionPage({ title, note, act, children }: SectionPageProps) {
   useTitle(title)
   return (

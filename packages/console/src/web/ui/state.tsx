@@ -5,7 +5,7 @@ import { Chip, type Tone } from './chip.tsx'
 
 interface Props {
   is: StateName
-  /** On hover. */
+  /** Text shown on hover. */
   note?: string | undefined
   /** Instead of its word. */
   children?: ReactNode

@@ -1,4 +1,4 @@
-/** What a page shows instead of its content: loading, failed, not found, empty. */
+/** States that replace a page's content: loading, failed, not found, empty. */
 import { Link } from '@tanstack/react-router'
 import { useState, type ReactNode } from 'react'
 import { CallError } from '@tacho/client/throwing.ts'
@@ -67,14 +67,14 @@ export function NotFound() {
 }
 
 /**
- * There is nothing to show: no data yet, or access was refused. During an outage, and below the dialog of a session that
- * has ended, a page keeps what it has read.
+ * Whether the page has nothing to show: no data yet, or access was refused. During an outage, and below the dialog of a session
+ * that has ended, a page keeps the data that it has read.
  */
 export function isBlocking(error: unknown, data: unknown): boolean {
   return error !== null && (data === undefined || !(isTemporary(error) || refusalOf(error)?.status === 401))
 }
 
-/** What happened, what is safe, what to do, and the id that finds it in the server's log. */
+/** The error, the data that are safe, the remedy, and the id with which the server's log can be searched. */
 export function Trouble({ error, retry }: { error: unknown; retry?: () => void }) {
   const refusal = refusalOf(error)
   if (refusal?.status === 404) return <NotFound />
@@ -116,7 +116,7 @@ function CodeMissing() {
 /** A visible page asks the server every two seconds. */
 const ANSWERED_MS = 5_000
 
-/** What Chromium, Firefox and Safari say if the server does not have the code of a page. */
+/** Error messages of Chromium, Firefox and Safari if the server does not have the code of a page. */
 const NO_SCRIPT = /dynamically imported module|Importing a module script failed|Unable to preload/
 
 const isCodeMissing = (error: unknown): boolean => error instanceof Error && NO_SCRIPT.test(error.message)
@@ -135,7 +135,7 @@ export function explainChange(error: unknown): string {
   return 'No answer: it is not known whether this was saved. Check what the page shows now before you send it again.'
 }
 
-/** One sentence for a person. Forms show it beside their button. */
+/** Explains an error in one sentence. Forms show it beside their button. */
 export function explain(error: unknown): string {
   if (!(error instanceof CallError)) return 'Reload the page. Recorded data is safe.'
   const { result } = error

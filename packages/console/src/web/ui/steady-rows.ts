@@ -82,7 +82,7 @@ export function useSteadyRows<Row extends Listed>(newest: readonly Row[], { isSt
     setStored(isSteady ? { list, rows: newest } : null)
     setRemoved(NONE)
   }
-  // Only the begin and the end of the work in the list fix or free its order, not a new row.
+  // The order is fixed when work in the list begins, and freed when it ends; a new row changes neither.
   useEffect(show, [isSteady, list])
   const shown = stored?.list === list ? steadyRows(stored.rows, newest, removed) : { items: newest, changed: 0 }
   return { ...shown, show, remove: (ids: readonly string[]) => setRemoved((before) => before.union(new Set(ids))) }

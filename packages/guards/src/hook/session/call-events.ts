@@ -23,7 +23,7 @@ export function sessionRun(
   return run
 }
 
-/** What all events of a call have. */
+/** Fields that all events of a call have. */
 export function callFacts({ toolName, toolCallId, input, inputHash, approvalId }: OpenCall) {
   return {
     toolName,

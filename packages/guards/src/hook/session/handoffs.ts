@@ -131,7 +131,7 @@ function isOfKind({ input }: OpenCall, name: string): boolean {
   return (textOf(kind) ?? textOf(other) ?? name) === name
 }
 
-/** As a file of JSON lines has it. */
+/** The call's prompt, as in a file of JSON lines. */
 function promptOf({ input }: OpenCall): string {
   const { prompt, message } = (input ?? {}) as Readonly<Record<string, unknown>>
   return JSON.stringify(prompt ?? message) ?? '\n'

@@ -1,6 +1,6 @@
 /**
- * Which calls of a session the hook has seen, over the processes of its hooks: a file for each session, with a line for each
- * call. Appending needs no lock. Shared by all environments of a user: it does not matter which of them judged.
+ * Calls of a session that hooks have seen, across their processes: a file for each session, with a line for each call. Appending
+ * needs no lock. Shared by all environments of a user: it does not matter which of them judged a call.
  */
 import { appendFileSync, mkdirSync, readFileSync, statSync, utimesSync, writeFileSync } from 'node:fs'
 import path from 'node:path'
@@ -46,17 +46,17 @@ export function openJudgedCalls(root: string) {
         writeFileSync(file, String(now), { mode: 0o600, flag: 'wx' })
         return now
       } catch {
-        // A file that somebody damaged forgives nothing.
+        // A damaged file excuses no call.
         return Number(textOf(file)) || 0
       }
     },
-    /** How far a file was read. */
+    /** Place up to which a file was read. */
     place: (file: string): number => Number(textOf(fileOf(file, '.place'))) || 0,
     setPlace(file: string, bytes: number): void {
       makeFolder()
       writeFileSync(fileOf(file, '.place'), String(bytes), { mode: 0o600 })
     },
-    /** When the files of these sessions were last looked at. */
+    /** Time of the last check of these sessions' files. */
     swept(which: string): number {
       return statSync(fileOf(which, '.swept'), { throwIfNoEntry: false })?.mtimeMs ?? 0
     },

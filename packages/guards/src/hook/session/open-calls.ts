@@ -15,7 +15,7 @@ import type { AgentName } from '../agents.ts'
 import { deleteOldFiles } from '../old-files.ts'
 import type { HookRecord, Subagent } from '../record.ts'
 
-/** What the hook before a tool knows. */
+/** Facts that the hook before a tool knows. */
 export interface OpenCall {
   /** Unix time in milliseconds. */
   readonly startedAt: number
@@ -36,7 +36,7 @@ export interface OpenCall {
   readonly isRefused?: boolean
 }
 
-/** In this order. */
+/** States in the order in which a call passes them. */
 const STATES = ['judged', 'refused', 'started', 'closed'] as const
 type State = (typeof STATES)[number]
 
@@ -48,7 +48,7 @@ export interface StoredCall extends OpenCall {
 }
 
 const INPUT_CHARS_MAX = 262_144
-/** No tool takes longer. */
+/** Longest time of a tool call. */
 export const OPEN_MS = 24 * 3_600_000
 const KEPT_MS = 2 * OPEN_MS
 const FILES_MAX = 1_000
@@ -83,7 +83,7 @@ export function openCalls(directory: string) {
       const call = JSON.parse(readFileSync(path.join(folder, `${file}.${state}`), 'utf8')) as OpenCall
       return { ...call, file, state, spanId: digest(file).slice(0, SPAN_CHARS) }
     } catch {
-      // Another hook took it.
+      // Another hook took the file.
       return null
     }
   }
@@ -93,7 +93,7 @@ export function openCalls(directory: string) {
       mkdirSync(folder, { recursive: true, mode: 0o700 })
       const { input, ...facts } = call
       const keptCall = (JSON.stringify(input) ?? '').length <= INPUT_CHARS_MAX ? call : facts
-      // Without an id, equal calls may run at once.
+      // Without an id, tell equal calls apart by their start: they may run at once.
       const number = record.toolCallId === undefined ? `-${call.startedAt}` : ''
       const file = `${nameOf(record)}${number}.${call.isRefused ? 'refused' : 'judged'}`
       writeFileSync(path.join(folder, file), JSON.stringify(keptCall), { mode: 0o600 })
@@ -101,7 +101,7 @@ export function openCalls(directory: string) {
     /** The call of the hook after a tool. Of equal calls without ids, the last: an earlier one may have failed without a hook. */
     take(record: HookRecord): StoredCall | null {
       const call = list(nameOf(record), STATES).at(-1)
-      // Another hook may move it forward meanwhile.
+      // Remove the file in all states: another hook may move it forward meanwhile.
       if (call) for (const state of STATES) rmSync(path.join(folder, `${call.file}.${state}`), { force: true })
       return call ?? null
     },
@@ -112,7 +112,7 @@ export function openCalls(directory: string) {
       try {
         renameSync(path.join(folder, `${file}.${state}`), path.join(folder, `${file}.${next}`))
       } catch {
-        // Another hook took it.
+        // Another hook took the file.
       }
     },
     deleteOld(now: number): void {

@@ -33,7 +33,7 @@ export function allowPlainCall(account: Account, agent: AgentName, record: HookR
   const { toolName, input, riskSignals } = toolCallIn(agent, record, place)
   const inputHash = isObject(input) ? hashOf(toolName, input) : null
   if (!isObject(input) || inputHash === null) return false
-  // As the SDK gives them to the policies.
+  // Reads facts as the SDK passes them to the policies.
   const fact = factReader({
     tool: { name: toolName, input },
     agent: { id: agent, name: agent },
@@ -46,7 +46,7 @@ export function allowPlainCall(account: Account, agent: AgentName, record: HookR
   for (const source of fresh.conditions) {
     const condition = keptConditions.get(source)
     if (!condition) return false
-    // Which labels the call has needs the parser of conditions.
+    // The labels of the call are unknown: they need the parser of conditions.
     if (fresh.hasLabels && condition.names.has('tool.labels')) return false
     const outcome = evaluateWith(condition, fact)
     if (!outcome.ok || outcome.matched) return false
@@ -72,7 +72,7 @@ function freshConfiguration(directory: string, { url, apiKey }: Account) {
     }
     const ageMs = Date.now() - Math.max(confirmedAt, Math.floor(stats.mtimeMs))
     if (!(ageMs >= 0 && ageMs < FRESH_MS)) return null
-    // As the SDK signs it, with its form of the address.
+    // The text that the SDK signs, with its form of the address.
     const text = `${url.replace(/\/+$/, '')}\n${JSON.stringify([etag, body])}`
     if (signature !== createHmac('sha256', apiKey).update(text).digest('hex')) return null
     const conditions = body.policies.map(({ condition }) => condition)

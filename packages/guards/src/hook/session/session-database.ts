@@ -48,7 +48,7 @@ export async function readSessionDatabase(
     })
     return { calls, next: rows.at(-1)?.time_updated ?? from }
   } catch {
-    // No database yet, one of another version, or one that is locked.
+    // The database does not exist yet, has another version, or is locked.
     return { calls: [], next: from }
   }
 }

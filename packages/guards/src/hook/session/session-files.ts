@@ -39,7 +39,7 @@ interface Form {
   readonly entries: (line: Fields) => Entry[]
 }
 
-/** They are read from where the last reading ended; of a longer part, only the end. */
+/** Bytes read at once. Reading continues where it ended; of a longer part, only the end is read. */
 const PART_BYTES_MAX = 32 * 1_048_576
 const HEAD_BYTES = 65_536
 const FILES_MAX = 1_000
@@ -54,7 +54,7 @@ const CODEX_REFUSED =
 const GEMINI_REFUSED = /"error":"(params must |Path not in workspace: |Tool \\"|Tool execution blocked: )/
 
 const QWEN_REFUSED = new Set<unknown>(['tool_not_registered', 'invalid_tool_params', 'execution_denied'])
-/** Also matches our module's refusal, if the hook gave no answer that was recorded. */
+/** Errors of calls that pi refused. Also matches our module's refusal, if the hook recorded no answer. */
 const PI_REFUSED = /^(Tool \S+ not found|Validation failed for tool )|tacho: the hook gave no decision/
 
 /** Agents whose session files are known. opencode has a database: session-database.ts. */
@@ -105,7 +105,7 @@ const FORMS: Partial<Record<AgentName, Form>> = {
       if (!kind.endsWith('_call') || item['call_id'] === undefined) return []
       const input = parsed(item['arguments'] ?? item['input'] ?? item['action'])
       const toolName = textOf(item['name']) ?? kind
-      // These act on nothing, and have no hook.
+      // These tools act on nothing, and have no hook.
       if (toolName === 'update_plan' || toolName === 'request_user_input') return []
       if (toolName === 'write_stdin' && objectOf(input)['chars'] === '') return []
       return [{ is: 'call', callId, toolName, input }]
@@ -227,7 +227,7 @@ export function readSessionFile(agent: AgentName, file: string, from: number): {
   return { calls, next: Math.min(next, ...[...open.values()].map(({ place }) => place)) }
 }
 
-/** What the agent answered its model for calls that a person declined, by the id of the call. */
+/** Answers of the agent to its model for calls that a person declined, by the id of the call. */
 export function declinedCalls(agent: AgentName, file: string): ReadonlyMap<string, string> {
   const declined = new Map<string, string>()
   for (const line of tailOf(file).split('\n')) {

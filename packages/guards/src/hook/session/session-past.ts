@@ -1,6 +1,6 @@
 /**
- * What a session has done and read, over the processes of its hooks: a line for each call, with labels and outcome, and no
- * content. Conditions on the past of a run read it; values of other processes stay unknown.
+ * History of a session across the processes of its hooks: a line for each call, with labels and outcome, and no content.
+ * Conditions on the past of a run read it; values of other processes stay unknown.
  */
 import { appendFileSync, mkdirSync, readFileSync, statSync } from 'node:fs'
 import path from 'node:path'

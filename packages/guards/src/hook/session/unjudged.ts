@@ -15,13 +15,13 @@ const RECORDED_MAX = 100
 /** Clocks of file systems are coarse. */
 const OVERLAP_MS = 10_000
 
-/** Where to look for calls. Hooks of a project look only at sessions of their folder. */
+/** Where to search for calls. Hooks of a project read only sessions of their folder. */
 export interface Compared {
   readonly files: readonly string[]
   readonly cwd: string | null
 }
 
-/** What to compare at this step: the files of the session, and at the start of one those of all others. */
+/** Files to compare at this step: those of the session, and at the start of a session those of all others. */
 export function filesToCompare(
   { agent, isProject }: { agent: AgentName; isProject: boolean },
   { event, fields }: HookRecord,

@@ -75,7 +75,7 @@ function isContent(content: Buffer, hash: string): boolean {
   return hashOf(content) === hash || hashOf(Buffer.from(content.toString().replace(ADDED_VERSION, ''))) === hash
 }
 
-/** As git names the content of a file. */
+/** Hash of a file's content, as in git. */
 function hashOf(content: Buffer): string {
   return createHash('sha1').update(`blob ${content.length}\0`).update(content).digest('hex')
 }

@@ -1,4 +1,4 @@
-/** What requests to models and their answers say. */
+/** Reads requests to models and their answers. */
 import type { Method } from '../../../../sdk/src/integrations/client.ts'
 import { fields, type Fields } from '../../../../sdk/src/integrations/host.ts'
 import type { ModelRequest } from '../../../../sdk/src/integrations/model-call.ts'
@@ -18,7 +18,7 @@ export interface Protocol extends Pick<Method, 'result' | 'stream'> {
 /** Replaces calls of tools in an answer by texts. `refusals`: by `callKey`. */
 export interface Refusing {
   whole(answer: Fields, refusals: ReadonlyMap<string, string>): Fields
-  /** For the events of one stream: what stands in place of each. Undefined: the event itself. */
+  /** Edits the events of one stream: returns each event's replacement. Undefined: the event itself. */
   stream(refusals: ReadonlyMap<string, string>): (event: Fields) => Fields[] | undefined
   /**
    * The calls that an event, or a whole answer, names at any place where a client may read one. Nothing from the first one on
