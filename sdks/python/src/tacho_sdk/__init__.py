@@ -49,7 +49,7 @@ _client: Tacho | None = globals().get("_client")  # `importlib.reload` keeps it,
 
 
 def _with_options_of(_made: Callable[P, T]) -> Callable[[Callable[..., T]], Callable[P, T]]:
-    """For type checkers: an option with a wrong name is an error."""
+    """Signature for type checkers: an option with a wrong name is an error."""
     return lambda function: function
 
 
@@ -83,7 +83,7 @@ def client() -> Tacho:
 
 
 class _CallOptions(TypedDict, total=False):
-    """For type checkers, as above."""
+    """Signature for type checkers, as above."""
 
     risk_signals: Sequence[str]
     rules: Rules | None
@@ -126,7 +126,7 @@ def run(
     parent_span_id: str | None = None,
     traceparent: str | None = None,
 ) -> Any:
-    """One agent execution: a context manager and a decorator, sync and async. See `Tacho.run`."""
+    """An agent execution: a context manager and a decorator, sync and async. See `Tacho.run`."""
     run_options = {"run_id": run_id, "session_id": session_id, "agent_id": agent_id, "agent_name": agent_name}
     # A decorator may be applied before `configure`.
     block = RunBlock(lambda: client().core, {**run_options, "parent_span_id": parent_span_id, "traceparent": traceparent})

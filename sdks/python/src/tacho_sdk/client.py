@@ -71,7 +71,7 @@ class Tacho(Calls):
         options = {name: value for name, value in locals().items() if name != "self"}
         self.core = self._make_core(options)
         self.is_closed = False
-        # Its key was refused, so it continues with the key of this client.
+        # The previous client, whose key was refused: it continues with the key of this client.
         self._before: Tacho | None = None
         # Makes the next client after `shutdown`. A function, so that no printable object holds the key.
         self._again: Callable[[], Tacho] = lambda: type(self)(**options)

@@ -71,7 +71,7 @@ class Core:
         self.asked_calls = AskedCalls()
         self.shared_states = SharedStates()
         self.on_run: Callable[[], None] = lambda: None
-        # Before masking, for histories.
+        # Called before masking, for histories.
         self.observe: Callable[[RunScope, str, Payload | None], None] = lambda _scope, _type, _payload: None
         self.payloads = Payloads(settings.capture, settings.metadata_keys, self.mask, self.diagnostics)
         self.sender = Sender(
@@ -206,7 +206,7 @@ class Core:
         masked: Any = self.mask.value(payload)
         if masked == payload:
             return None
-        # One key for the life of the client, also if the API key changes.
+        # The key stays the same for the life of the client, also if the API key changes.
         api_key = self._key_of()
         if self._seal_key is None and not api_key:
             return None  # Anybody could guess what is masked.

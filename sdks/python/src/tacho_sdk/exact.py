@@ -11,7 +11,7 @@ from collections.abc import Sequence
 
 def exact_text(value: object) -> str | None:
     """The text as a `str`; None if the value is not a text."""
-    # Not isinstance: it reads `__class__`, which a host can define.
+    # `isinstance` would read `__class__`, which a host can define.
     return str.__str__(value) if issubclass(type(value), str) else None
 
 

@@ -10,5 +10,5 @@ EVENT_TYPE_CHARS = 50
 LABEL_CHARS = 255
 # Agent names, agent ids, session ids, schema versions and span ids.
 TEXT_CHARS = 1_024
-# The service shows no more of a release.
+# The service shows only this much of a release.
 RELEASE_CHARS = 100

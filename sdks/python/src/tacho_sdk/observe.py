@@ -33,7 +33,7 @@ class ObserveBlock(Block):
         whole = unpacked(function)[0]
         self._name = self._name or str(getattr(whole, "__name__", None) or type(whole).__name__)
         if self._content:
-            # Now: the function may change what it was given.
+            # Record the input before the call: the function may change its arguments.
             unread: object = "[unreadable]"
             tool_input = read_safely(lambda: Arguments(function, args, named).input(), unread)
             self._payload.update(to_plain({"input": tool_input}, PAYLOAD_LEVELS).value)

@@ -66,7 +66,7 @@ class Resolved:
     settings: Settings
     api_key: GivenKey
     problems: list[str]
-    """One sentence per fault; first the ones because of which nothing is recorded."""
+    """Faults of the options, one sentence each; first those because of which nothing is recorded."""
 
 
 def resolve(options: Mapping[str, Any], new_id: str) -> Resolved:
@@ -153,7 +153,7 @@ def resolve(options: Mapping[str, Any], new_id: str) -> Resolved:
         configuration_file=text("configuration_file", 4_096),
         configuration_max_age=number("configuration_max_age", 86_400.0, 1, 31_536_000),
         configuration_old_after=number("configuration_old_after", 300.0, 0, 31_536_000),
-        # Events on disk must not reach the tape, and events of a replay must reach nobody else.
+        # A replay reads no events from disk, and stores none there.
         spool=None if replay is not None else text("spool", 4_096),
     )
     return Resolved(settings, key if has_key else "", [*fatal, *problems])

@@ -21,12 +21,14 @@ _PLACE = "_tacho_sdk_shared_1"
 
 
 def shared(name: str, make: Callable[[], T]) -> T:
-    """That of the first copy."""
+    """The value that the first copy of the SDK made."""
     place = sys.modules.setdefault(_PLACE, ModuleType(_PLACE))
     value: T = place.__dict__.setdefault(name, make())
     return value
 
 
 def one_class(made: C) -> C:
-    """That of the first copy, for `except` and `isinstance` in any other. While the number stays, its constructor must fit."""
+    """The class of the first copy, for `except` and `isinstance` in other copies. While the number stays, its constructor must
+    fit.
+    """
     return shared(made.__qualname__, lambda: made)

@@ -36,7 +36,7 @@ class DeployedPrompt:
     content_hash: str
     """SHA-256 of `content`, in lower-case hex."""
     share: PromptShare | None = None
-    """Another version, for a part of the sessions."""
+    """Another version, for part of the sessions."""
 
 
 @dataclass(frozen=True)
@@ -65,7 +65,7 @@ class ToolLabels:
     """Labels of the tools with a name: what they do, and what their outputs are. Rules add up."""
 
     tool: str
-    """One `*` stands for any characters."""
+    """Name of the tool; one `*` stands for any characters."""
     output: Sequence[str] = ()
     """Labels of the output, for example `untrusted` or `private`."""
     does: Sequence[str] = ()
@@ -83,7 +83,7 @@ class Configuration:
 
 
 class NotAConfiguration(Exception):
-    """The message says what is wrong, without any content."""
+    """The message describes the error, without any content."""
 
 
 def check_configuration(raw: object) -> Configuration:

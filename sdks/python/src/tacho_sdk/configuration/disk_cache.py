@@ -24,7 +24,7 @@ class Kept:
     confirmed_at: float
     """Unix time in seconds."""
     body: object
-    """As the service sent it. It is checked again when it is read."""
+    """The body as the service sent it. It is checked again when it is read."""
 
 
 class DiskCache:
@@ -42,7 +42,7 @@ class DiskCache:
         self._warn = warn
 
     def read(self) -> Kept | None:
-        """None if there is no usable file."""
+        """Returns None if there is no usable file."""
         try:
             status = os.stat(self._file)
             # A pipe or a device could be read forever.

@@ -81,7 +81,7 @@ class RuntimeConfiguration:
         self._is_known = False
         """The service has answered this process."""
         self._is_forked = False
-        """Its parent has the same id, and may live on."""
+        """The process was forked: its parent has the same id, and may still run."""
         self._due = math.inf
         self._worker = Worker("tacho-configuration", self._step)
         self._watcher = Worker("tacho-configuration-watch", self._watch)
@@ -251,7 +251,7 @@ class RuntimeConfiguration:
             return self._take(self._request("/runtime-config", self._core.settings.request_timeout))
 
     def _watch(self) -> float | None:
-        """Waits for a change at the service. The other thread goes on: a frozen process misses the answer."""
+        """Waits for a change at the service. The other thread continues: a frozen process misses the answer."""
         seconds = self._offered
         if self._is_stopped or seconds == 0:
             return None
@@ -382,7 +382,7 @@ class RuntimeConfiguration:
 
 
 def _body_of(configuration: Configuration) -> object:
-    """As the service sends it."""
+    """The body as the service sends it."""
 
     def camel(value: object) -> object:
         return {_camel(name): camel(of) for name, of in value.items()} if isinstance(value, dict) else value

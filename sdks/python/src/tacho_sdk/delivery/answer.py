@@ -1,4 +1,4 @@
-"""What an answer means for each of the items that were sent. Pure."""
+"""Interprets an answer for each of the items that were sent. Pure."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class PerEvent:
     retry: frozenset[str] = frozenset()
     rejected: dict[str, str] = field(default_factory=dict)
     at_once: bool = False
-    """What is sent again was corrected."""
+    """Items that are sent again were corrected."""
 
 
 @dataclass(frozen=True)
@@ -64,7 +64,7 @@ def verdict_of(
 
 
 def key_refusal_of(reply: Reply) -> Literal["unauthorized", "forbidden"] | None:
-    """Only Tacho's own answer says something about the key: a proxy or firewall may answer 401 and 403 too."""
+    """Only Tacho's own answer counts as a refused key: a proxy or firewall may answer 401 and 403 too."""
     media = (reply.header("content-type") or "").split(";")[0].strip().lower()
     kind = reply.json.get("type") if isinstance(reply.json, dict) else None
     if media != "application/problem+json" or not isinstance(kind, str) or not kind.startswith("urn:tacho:error:"):
@@ -82,10 +82,10 @@ def _read_batch_answer(json: object, event_ids: Sequence[str]) -> PerEvent | Non
     rejections = json.get("rejections")
     codes = dict(map(_code_of, rejections)) if isinstance(rejections, list) else {}
     refused_ids = set(refused)
-    # Only ids of this batch: an answer may contain others.
+    # Read only ids of this batch: an answer may contain others.
     rejected = {id_: codes.get(id_, "rejected") for id_ in event_ids if id_ in refused_ids and id_ not in retry}
     unnamed = [id_ for id_ in event_ids if id_ not in retry and id_ not in rejected]
-    # The counts do not add up: some events were not stored, and the answer does not say which.
+    # The counts do not add up: some events were not stored, and the answer does not name them.
     if accepted < len(unnamed):
         retry.update(unnamed)
     return PerEvent(frozenset(retry), rejected)

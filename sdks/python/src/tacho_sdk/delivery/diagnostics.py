@@ -1,4 +1,4 @@
-"""What the host can learn about the SDK: counters, and one message for each kind of trouble."""
+"""Diagnostics of the SDK for the host: counters, and one message for each kind of problem."""
 
 from __future__ import annotations
 
@@ -42,10 +42,10 @@ class Counters:
     rejected: int
     dropped: Mapping[str, int]
     queued: int
-    """In the queue or in a request."""
+    """Events in the queue or in a request."""
     queued_bytes: int
     retried: int
-    """How many times an event was sent again."""
+    """Number of repeated sends of events."""
     shortened: int
     """Payloads that were shortened."""
     requests: int
@@ -53,7 +53,7 @@ class Counters:
 
 
 class Diagnostics:
-    """Without a host listener, the logger `tacho` gets each code once, except information."""
+    """If the host has no listener, the logger `tacho` gets each code once, except information."""
 
     def __init__(self, on_diagnostic: Callable[[Diagnostic], object] | None) -> None:
         self._on_diagnostic = on_diagnostic
@@ -70,7 +70,7 @@ class Diagnostics:
         self._dropped: dict[str, int] = {}
         # Time of the last report and the occurrences since, by code.
         self._reported: dict[str, tuple[float, int]] = {}
-        # What the next delivery reports of the spool.
+        # State of the spool that the next delivery reports.
         self.spool: Literal["full", "failed"] | None = None
 
     def report(self, level: Level, code: str, message: str) -> None:

@@ -35,7 +35,7 @@ _CODES = {
     "unauthorized": "issue_records_unauthorized",
     "forbidden": "issue_records_forbidden",
 }
-# The record is not at fault: 401, 403 and 407 of a proxy say nothing about it.
+# The record is not at fault: 401, 403 and 407 of a proxy do not concern it.
 _TEMPORARY = frozenset({401, 403, 407, 408, 429})
 
 
@@ -44,7 +44,7 @@ class IssueReport:
     """A detection or a recovery. Keep the names of detectors and tools stable, because the service groups by them."""
 
     detection_type: str
-    """For example TOOL_BLOCKED, TOOL_FAILED, LOOP_DETECTED, BUDGET_EXCEEDED, or your own."""
+    """Type of the detection: TOOL_BLOCKED, TOOL_FAILED, LOOP_DETECTED, BUDGET_EXCEEDED, or your own."""
     record_kind: RecordKind = "DETECTION"
     policy_id: str | None = None
     event_id: str | None = None
@@ -170,7 +170,7 @@ def _receipt_of(json: object, _ids: Sequence[str]) -> PerEvent | None:
 
 
 CLAIM_PREFIX = "run-"
-"""Of the id of a record that claims an approval."""
+"""Begins the id of a record that claims an approval."""
 
 
 def _verdict_of(result: Reply | NoReply, ids: Sequence[str]) -> Verdict:

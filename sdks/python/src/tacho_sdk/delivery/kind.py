@@ -1,4 +1,4 @@
-"""What a sender delivers: events here, and issue records in issue_records.py."""
+"""Kinds of items that a sender delivers: events here, and issue records in issue_records.py."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from .transport import NoReply, Reply
 @dataclass(frozen=True)
 class Kind:
     noun: str
-    """In messages."""
+    """Noun in messages."""
     path: str
     max_batch: int
     """Most items in a request."""
@@ -30,7 +30,7 @@ class Kind:
 
 
 def _body_of(batch: Sequence[QueuedItem], corrected: Callable[[str], str]) -> str:
-    """One event of each recorder says what was dropped before."""
+    """One event of each recorder reports the earlier drops."""
     told_recorders: set[Recorder] = set()
     texts: list[str] = []
     for event in batch:

@@ -29,7 +29,7 @@ class HowItEnds:
     """The uncaught exception, or a text of the form `class: message`."""
     is_signal: bool = False
     thread: int | None = None
-    """If only this thread ends."""
+    """Set if only this thread ends."""
 
     @property
     def is_normal(self) -> bool:
@@ -88,7 +88,7 @@ def forget(ending: Ending) -> None:
 
 
 def deliver() -> None:
-    """What all clients of this process have queued."""
+    """Delivers the queues of all clients of this process."""
     for ending in list(_endings.values()):
         ending.flush()
 
@@ -145,7 +145,7 @@ def _end(how: HowItEnds) -> None:
 
 
 def _listen_to_signal() -> None:
-    """Only where SIGTERM would end the process at once. A handler that the host sets later replaces this one."""
+    """Only if SIGTERM would end the process at once. A handler that the host sets later replaces this one."""
     try:
         if signal.getsignal(signal.SIGTERM) == signal.SIG_DFL:
             signal.signal(signal.SIGTERM, _on_signal)

@@ -1,4 +1,4 @@
-"""Which proxy a request takes: HTTPS_PROXY, HTTP_PROXY and NO_PROXY, as other programs read them."""
+"""Chooses the proxy of a request: HTTPS_PROXY, HTTP_PROXY and NO_PROXY, as other programs read them."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ class Proxy:
     host: str
     port: int
     headers: dict[str, str]
-    """Its credentials, if there are any."""
+    """Credentials for the proxy, if there are any."""
 
 
 def proxy_of(scheme: str, host: str, port: int) -> Proxy | None:
-    """None: connect directly. Never raises. An address on this machine needs no proxy."""
+    """Returns None for a direct connection. Never raises. An address on this machine needs no proxy."""
     if LOOPBACK.match(host) or not any(name.lower().endswith("_proxy") for name in os.environ):
         return None
     # Slow to import, and seldom of use.

@@ -14,7 +14,7 @@ _DIGITS = "0123456789abcdefghijklmnopqrstuvwxyz"
 
 
 class Recorder:
-    """What this client recorded of a run: the service counts how much of it arrived."""
+    """Numbers of this client's events in a run: the service counts how many arrived."""
 
     def __init__(self, owner: object, span_id: str) -> None:
         """`owner`: the client in this process. `span_id`: the root span of the run here, in hexadecimal."""
@@ -44,7 +44,7 @@ class QueuedItem:
         self, event_id: str, write: Callable[[], str], size: int, is_protected: bool, recorder: Recorder | None = None
     ) -> None:
         self.id = event_id
-        """Its `eventId` or `clientRecordId`."""
+        """The item's `eventId` or `clientRecordId`."""
         self.bytes = size
         """UTF-8 bytes of `json`; about as many until it is written."""
         self.is_protected = is_protected
@@ -52,9 +52,9 @@ class QueuedItem:
         self.sequence = 0
         """Order of recording."""
         self.attempts = 0
-        """How many times it was sent."""
+        """Number of sends."""
         self.recorder = recorder
-        """Where a loss is noted."""
+        """Recorder that notes a loss."""
         self._json = ""
         self._write: Callable[[], str] | None = write
 
@@ -71,7 +71,7 @@ class QueuedItem:
 
 
 class Queue:
-    """Not safe for threads: the sender holds its lock."""
+    """A queue that is not thread-safe: the sender holds its lock."""
 
     def __init__(self, max_events: int, max_bytes: int) -> None:
         self._max_events = max_events

@@ -1,4 +1,4 @@
-"""Which process owns a segment of a spool. Its name begins with the host, the number and the start of the process."""
+"""The owner of a spool segment: a process. The segment's name begins with the host, the number and the start of the process."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _NAME = re.compile(r"[\w-]*\.\d{1,10}\.\d{1,16}\.[\w-]+", re.ASCII)
 
 
 class Process:
-    """Who this process is, for the names of its segments."""
+    """Identifies this process in the names of its segments."""
 
     def __init__(self) -> None:
         self.host = re.sub(r"[^\w-]", "-", socket.gethostname(), flags=re.ASCII)

@@ -36,7 +36,7 @@ from .worker import Worker
 
 # A smaller body fits into a few packets, so compression saves nothing.
 _WORTH_BYTES = 4_096
-# How often a key is tried that Tacho refused.
+# Interval at which a refused key is tried again.
 _REFUSED_SECONDS = 300.0
 _LATE_SECONDS = 1.0
 _STOP_SECONDS = 0.2
@@ -90,7 +90,7 @@ class Sender:
         self._sequence = 0
         self._flushes: set[_Flush] = set()
         self._failures = 0
-        # Nothing is sent before this time.
+        # Earliest time of the next request.
         self._not_before = 0.0
         # Why Tacho refuses the key.
         self._refused_by: DropReason | None = None
@@ -120,7 +120,7 @@ class Sender:
 
     @property
     def fate(self) -> str:
-        """What becomes of the events that a process does not deliver."""
+        """Fate of the items that a process does not deliver."""
         is_kept = self._keeper is not None and self._keeper.is_open
         return "The spool keeps them." if is_kept else "They are lost."
 
@@ -143,7 +143,7 @@ class Sender:
 
     def add(self, event: QueuedItem, is_kept: bool = False) -> bool:
         """Queues an event and returns at once. True if it was queued. `is_kept`: the spool has it already."""
-        # Without the lock: a slow disk must not hold up the thread that sends.
+        # Write without the lock: a slow disk must not block the sending thread.
         if self._keeper is not None and self._closed_by is None and not is_kept:
             self._keeper.append(event)
         with self._changed:

@@ -16,7 +16,7 @@ from .transport import NoReply, Reply
 
 # A smaller difference can come from a slow answer, or from the whole seconds of `Date`.
 _SURELY_MS = 60_000
-# As much ahead is refused.
+# The service rejects events that are this far ahead.
 _SAID_MS = 300_000
 # Quotes inside a text are escaped, so the first is the event's own.
 _TIME = re.compile(r'(?<="timestamp":)-?\d+')
@@ -28,7 +28,7 @@ class ServiceClock:
     def __init__(self, diagnostics: Diagnostics) -> None:
         self._diagnostics = diagnostics
         self._offset_ms = 0
-        """What is added to the time of an event. Never above 0."""
+        """Correction that is added to the time of an event. Never above 0."""
         self._is_behind = False
 
     def corrected(self, event: str) -> str:

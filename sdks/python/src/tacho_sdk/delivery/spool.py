@@ -31,7 +31,7 @@ T = TypeVar("T")
 # How often a client looks for segments of dead processes.
 _RECOVER_SECONDS = 60.0
 _SEGMENT_BYTES = 1_048_576
-# No segment is larger: its last line began before `_SEGMENT_BYTES`.
+# Maximum size of a segment: its last line began before `_SEGMENT_BYTES`.
 _FILE_BYTES_MAX = 2 * _SEGMENT_BYTES
 # A segment is read in slices.
 _SLICE_BYTES = 65_536
@@ -156,7 +156,7 @@ class Keeper:
 
     def append(self, item: Kept) -> None:
         """Stores an item before it is queued."""
-        # Without the lock, because this may mask and serialise the item.
+        # Serialise without the lock, because this may mask the item.
         line = f"{item.json}\n".encode("utf-8", "replace")
         with self._lock:
             is_new = self._current is None
@@ -292,7 +292,7 @@ class Keeper:
         if not is_segment(name, self._user.suffix) or file in PROCESS.owned:
             return None
         try:
-            # Only plain files: a link or a pipe in a shared folder could name anything.
+            # Read only plain files: a link or a pipe in a shared folder could name anything.
             status = os.lstat(file)
             if not stat.S_ISREG(status.st_mode) or not is_orphan(name, time.time() - status.st_mtime):
                 return None
@@ -339,7 +339,7 @@ class Keeper:
             return self._attempt(os.read, segment.descriptor, _SLICE_BYTES) or b""
 
     def _item_of(self, line: bytes) -> tuple[str, str, dict[str, Any]] | None:
-        """None for an incomplete line: the last one of a process that died while writing."""
+        """Returns None for an incomplete line: the last one of a process that died while writing."""
         try:
             text = line.decode()
             fields = json.loads(text)
@@ -349,7 +349,7 @@ class Keeper:
             return None
 
     def _attempt(self, act: Callable[..., T], *arguments: Any) -> T | None:
-        """None if the disk fails; then the spool is not used."""
+        """Returns None if the disk fails; then the spool is not used."""
         if self._has_failed:
             return None
         try:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-# Otherwise the first look-up imports it. If the process forks during that import, the child can never import it.
+# Import at once: if a process forks while the first look-up imports this module, the child can never import it.
 import encodings.idna  # noqa: F401
 import http.client
 import io
@@ -75,11 +75,11 @@ class Reply:
 
 @dataclass(frozen=True)
 class NoReply:
-    """No usable answer. The request may still have arrived."""
+    """The request got no usable answer. It may still have arrived."""
 
     reason: Literal["timeout", "aborted", "network", "reply_too_large"]
     message: str
-    """For a diagnostic; holds no key and no body."""
+    """Message for a diagnostic; contains no key and no body."""
 
 
 class Request(Protocol):

@@ -55,10 +55,10 @@ class ApprovalOutcome:
     outcome: Literal["approved", "pending", "rejected", "expired", "timeout", "unavailable", "aborted", "used"]
     """`used`: approved, and the tool ran under it before."""
     approval_id: str | None
-    """None when none was created."""
+    """None if no approval was created."""
     decision_reason: str | None = None
     detail: str | None = None
-    """For a diagnostic: how the service answered. Holds no content."""
+    """The service's answer for a diagnostic, without content."""
     expires_at: str | None = None
     is_old: bool = False
     """The request was over before this call asked: it is that of an earlier call."""
@@ -138,7 +138,7 @@ def claim_approval(core: Core, asking: Asking, approval_id: str) -> Literal["cla
     for failures in range(1, _CLAIMS_MAX + 1):
         reply = core.request("POST", "/issue-records", body=body, timeout=settings.request_timeout)
         if isinstance(reply, Reply) and reply.ok and isinstance(reply.json, dict) and "recordId" in reply.json:
-            # If `isSame` is missing, nobody knows whose it is, so the tool does not run.
+            # If `isSame` is missing, the owner is unknown, so the tool does not run.
             is_own = reply.json.get("isNew") is True or reply.json.get("isSame") is True
             return "claimed" if is_own else "used"
         if isinstance(reply, Reply) and not _is_temporary(reply.status):
@@ -228,7 +228,7 @@ class _Waiting:
                 if is_quick and isinstance(reply.json, dict) and reply.json.get("status") == "PENDING":
                     self._sleep(interval)
                 return reply
-            # The end of the wait says nothing about the service.
+            # The end of the wait is no evidence about the service.
             if isinstance(reply, Reply):
                 detail = f"status {reply.status}"
             elif reply.reason != "aborted" and time.monotonic() < self._deadline:
@@ -238,11 +238,11 @@ class _Waiting:
             self._sleep(max(interval, wait_seconds(failures, retry_after, time.time(), random.random())))
 
     def _sleep(self, seconds: float) -> None:
-        """Also ends at the deadline."""
+        """Waits, at most until the deadline."""
         self._stop.wait(min(seconds, self._deadline - time.monotonic()))
 
     def _read(self, reply: Reply, approval_id: str | None) -> _Approval | None:
-        """None unless it is the requested approval. An answer that names a tool or a hash must name the request's."""
+        """Returns None unless it is the requested approval. An answer that names a tool or a hash must name the request's."""
         fields = reply.json
         if not isinstance(fields, dict):
             return None

@@ -67,7 +67,7 @@ class Approving:
             self.approval_id = outcome.approval_id
             is_used = held.gone is None and (outcome.outcome == "approved" or outcome.is_old)
             with guard.lock:
-                # It is spent: the next call makes its own request. After "used", one with the same key does not.
+                # The number is spent: the next call makes its own request. After "used", a call with the same key does not.
                 if is_used or self._is_left(outcome, held):
                     state.spend_number(slot, number)
                 else:
@@ -101,7 +101,7 @@ class Approving:
         return self._refused(judged, "aborted" if held.gone == "aborted" else "caller_gone")
 
     def _own_key(self) -> str | None:
-        """None: the call is numbered. A continued call keeps its key."""
+        """None: the call gets a number. A continued call keeps its key."""
         if self._continues is not None:
             return self._continues.key if isinstance(self._continues.key, str) else None
         # A host without types may give a number, which would be the number of another call.
@@ -109,7 +109,7 @@ class Approving:
         return key_of(self._request.tool_call_id) if key is None else str(key) or None
 
     def _pending(self, judged: Judged, outcome: ApprovalOutcome) -> ToolBlockedError:
-        """Not a refusal: the call continues after a person decides."""
+        """A pending approval is not a refusal: the call continues after a person decides."""
         name, decision = self._call.tool_name, judged.decision
         return ToolBlockedError(
             "approval_pending",
@@ -197,7 +197,7 @@ class Approving:
         return outcome
 
     def _withdraw(self, approval_id: str, held: HeldCall, reason: LeaveReason) -> None:
-        """Only a call that names it, by its key or in a handle, may still use the approval."""
+        """Withdraws an approval: only a call that names it, by its key or in a handle, may still use it."""
         guard, scope, call = self._guard, self._scope, self._call
         facts = {"approvalId": approval_id, **named_of(call), "inputHash": call.input_hash, "reason": reason}
         guard.core.record(scope, "APPROVAL_WITHDRAWN", f"nobody waits for {call.tool_name}", facts)

@@ -99,7 +99,7 @@ class Arguments:
         return bound.arguments
 
 
-# No parameter has this name.
+# Stands for `self`; not a valid name of a parameter.
 _SELF = "self, the object of a method"
 
 
@@ -141,7 +141,7 @@ _cached_signatures = functools.lru_cache(maxsize=1_024)(_read_signatures)
 
 
 def unpacked(function: Callable[..., Any]) -> tuple[Callable[..., Any], tuple[Any, ...], dict[str, Any]]:
-    """What `functools.partial` holds: these arguments count like any other."""
+    """Arguments in `functools.partial`, which count like any other."""
     args: tuple[Any, ...] = ()
     named: dict[str, Any] = {}
     while isinstance(function, functools.partial):

@@ -35,7 +35,7 @@ _REASON_CHARS = 100
 
 
 class FreeText(str):
-    """What a model wrote for a custom tool of OpenAI: no JSON."""
+    """Text that a model wrote for a custom tool of OpenAI; not JSON."""
 
 
 class ReceivedCall(dict[str, Any]):
@@ -74,7 +74,7 @@ class Waiting:
     is_recorded: bool = False
 
     def record(self, core: Core) -> None:
-        """In place of an outcome."""
+        """Set in place of an outcome."""
         self.is_recorded = True
         payload = {"waitingFor": "approval", "toolName": self.tool_name, "toolCallId": self.call_id}
         core.record(self.scope, "WAITING", f"{self.tool_name} waits for a person", payload, is_last=True)
@@ -124,7 +124,7 @@ class AskedCalls:
         """The last answer of the run with this id counts. `scope`: None outside a run."""
         if not isinstance(call_id, str) or not call_id:
             return
-        # Also found by tools outside a run, such as in a thread that does not know its run.
+        # Register the call also for tools outside a run, such as in a thread that does not know its run.
         keys: list[_Key] = [("" if scope is None else scope.run_id, call_id), (None, call_id)]
         with self._lock:
             for key in keys:

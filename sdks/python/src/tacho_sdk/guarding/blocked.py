@@ -1,4 +1,4 @@
-"""What a caller receives when a guarded tool did not run."""
+"""Errors that a caller receives when a guarded tool did not run."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ _MODEL_TEXTS: dict[str, str] = {
     "guard_failed": "The call could not be checked. Tell the user; try later.",
 }
 
-# Codes that say nothing of the policy: another fault came first.
+# Codes that do not concern the policy: another fault came first.
 _OTHER_CODES = ("input_changed", "input_not_json", "aborted", "caller_gone", "call_cut", "guard_failed", "approval_used")
 
 
@@ -74,7 +74,7 @@ class ToolBlockedError(Exception):
     A guarded tool did not run. You can give `model_text` to a model as the tool's answer; it holds no input values.
     """
 
-    # Its public name, which tracebacks and recordings show.
+    # The public name of the class, which tracebacks and recordings show.
     __module__ = "tacho_sdk"
 
     def __init__(
@@ -95,7 +95,7 @@ class ToolBlockedError(Exception):
         self.code = code
         self.tool_name = tool_name
         self.input_hash = input_hash
-        """None when the input is not plain JSON."""
+        """None if the input is not plain JSON."""
         self.policy_ids = policy_ids
         self.approval_id = approval_id
         self.decision_reason = decision_reason
@@ -104,14 +104,14 @@ class ToolBlockedError(Exception):
         """The rule that applied, in a few words."""
         reason_text = f" They said: {decision_reason}" if decision_reason else ""
         self.policy_message = policy_message
-        """What the policy says; None if it says nothing or something else held the call up."""
+        """Message of the policy; None if it has none or something else held the call up."""
         self.pending = pending
-        """The call goes on after a person decides: see `continue_call`. None unless `code` is approval_pending."""
+        """The call continues after a person decides: see `continue_call`. None unless `code` is approval_pending."""
         # A closure, so that no printed error shows the arguments.
         self._handle: Callable[[], dict[str, Any] | None] = lambda: handle
         rule = f" The policy says: {policy_message}" if policy_message and code not in _OTHER_CODES else ""
         self.model_text = f"The tool {tool_name} was not run. {_MODEL_TEXTS[code]}{rule}{reason_text}"
 
     def to_handle(self) -> dict[str, Any] | None:
-        """What another process needs to continue the run of a pending call."""
+        """Handle with which another process can continue the run of a pending call."""
         return self._handle()

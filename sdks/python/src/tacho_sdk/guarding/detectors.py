@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 DetectorAction = Literal["WARN", "REQUIRE_APPROVAL", "BLOCK"]
-"""What a detector does with a finding, besides recording it."""
+"""Action of a detector on a finding, besides recording it."""
 _REPORTED_MAX = 1_000
 
 
@@ -15,7 +15,7 @@ class Loop:
     calls: int = 5
     """How many calls of one tool with the same input, including this one, make a loop. At least 2."""
     window: int = 20
-    """How many guarded calls of the run are examined."""
+    """Number of guarded calls of the run that are examined."""
     action: DetectorAction = "WARN"
 
 
@@ -27,7 +27,7 @@ class Budget:
     total_tokens: int | None = None
     cost: float | None = None
     seconds: float | None = None
-    """Since the run began."""
+    """Limit since the run began."""
     action: DetectorAction = "WARN"
 
 
@@ -38,7 +38,7 @@ class Detection:
     reason_code: str
     """Stable: `same_input`, or the name of the budget."""
     message: str
-    """For people and models."""
+    """Message for people and models."""
     is_new: bool
     """True for the first finding in this run. Later findings apply the action but are not reported again."""
 

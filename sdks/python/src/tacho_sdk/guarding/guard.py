@@ -48,7 +48,7 @@ _OF_AGENT = frozenset({"agent.id", "agent.name"})
 
 @dataclass(frozen=True)
 class Rejection:
-    """What a person answered."""
+    """Answer of a person."""
 
     approval_id: str | None
     reason: str | None
@@ -61,7 +61,7 @@ class Watch:
     loop: LoopDetector | None
     budget: BudgetDetector
     rejected: dict[str, Rejection] = field(default_factory=dict)
-    """By input hash, which covers the tool. A refusal is an answer: nobody is asked again in this run."""
+    """Refusals by input hash, which covers the tool. A refusal is an answer: the run does not ask again."""
 
     def reject(self, input_hash: str, rejection: Rejection) -> None:
         """Bounded: forgets the oldest."""
@@ -266,7 +266,7 @@ class Guard:
             payload={"toolName": call.tool_name, "reasonCode": code, **signals},
             evidence={"decision": "BLOCK", **({"approvalId": approval_id} if approval_id else {})},
         )
-        # A caller that left or stopped is no failure of the tool.
+        # A caller that left or stopped is not a failure of the tool.
         if code not in ("aborted", "caller_gone"):
             self.trouble(scope, call.tool_name, report)
         return ToolBlockedError(

@@ -50,7 +50,7 @@ from .taped import decided_elsewhere, refuse_elsewhere, taped
 
 @dataclass(frozen=True)
 class Request:
-    """What is to run."""
+    """The call that is to run."""
 
     tool_name: str
     read: Callable[[], object]
@@ -66,7 +66,7 @@ class Request:
     tool_call_id: str | None = None
     """The model's id of the call; its key, if it has no other."""
     args: Sequence[Any] = ()
-    """What the host called, to be called again after a hand-over."""
+    """Function of the host, which is called again after a handover."""
     named: Mapping[str, Any] = field(default_factory=dict)
 
 

@@ -84,7 +84,7 @@ class HeldCall:
 
 
 class HeldCalls:
-    """Those of a client."""
+    """The held calls of a client."""
 
     def __init__(self) -> None:
         self.reset()
@@ -217,7 +217,7 @@ def _listen(caller: Future[Any], listener: Callable[[], object]) -> Callable[[],
 
     vars(caller).setdefault("cancel", cancel)
     listeners.append(listener)
-    # It may have left before.
+    # The caller may have left before.
     if read_safely(lambda: any(one.cancelled() for one in _tasks_that_wait(caller)), False):
         listener()
     return lambda: listeners.remove(listener)

@@ -12,7 +12,7 @@ T = TypeVar("T")
 
 
 async def in_thread(act: Callable[[], T]) -> T:
-    """What `act` returns or raises. If the caller is cancelled, `act` continues; end it by other means."""
+    """Returns or raises what `act` does. If the caller is cancelled, `act` continues; end it by other means."""
     loop = asyncio.get_running_loop()
     future: asyncio.Future[T] = loop.create_future()
     context = copy_context()

@@ -30,14 +30,14 @@ class Call:
     input_hash: str | None
     """None if a part of the input has no JSON form."""
     input_seals: dict[str, str] | None
-    """In place of what masking changes in `shown`."""
+    """Seals in place of values that masking changes in `shown`."""
     risk_signals: tuple[str, ...]
     tool_call_id: str | None
-    """By which the model names the call."""
+    """Id by which the model names the call."""
 
 
 def form_of(value: object) -> Any:
-    """No input counts as {}."""
+    """JSON form of an input; no input counts as {}."""
     return json_form({} if value is None else value)
 
 

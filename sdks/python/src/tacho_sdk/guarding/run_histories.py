@@ -72,7 +72,7 @@ class RunHistories:
         return self._labels
 
     def of(self, scope: RunScope, of_tool: Iterable[Policy]) -> RunHistory | None:
-        """None if no policy needs it. `of_tool`: policies of one tool."""
+        """History of a run; None if no policy needs it. `of_tool`: policies of one tool."""
         self._is_forced = self._is_forced or read_history(of_tool)
         return self._of(scope.state).history if self._needs() else None
 
@@ -131,7 +131,7 @@ class OtherTurns:
         return True
 
     def _await_turn(self, loop: asyncio.AbstractEventLoop) -> None:
-        # It belongs to no run.
+        # An empty context, because the callback belongs to no run.
         loop.call_soon(self._take_turn, loop, context=Context())
 
     def _take_turn(self, loop: asyncio.AbstractEventLoop) -> None:

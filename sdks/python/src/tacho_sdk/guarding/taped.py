@@ -28,7 +28,7 @@ _QUEUED_EVENTS = 100
 
 
 class _Ahead:
-    """Answers in advance to the calls of one client, if the agent goes on as it was recorded."""
+    """Answers in advance to the calls of one client, if the agent continues as recorded."""
 
     def __init__(self, client: str) -> None:
         self.client = client
@@ -71,15 +71,13 @@ def taped(core: Core, scope: RunScope, call: Call, act: Callable[[], Any]) -> An
 
 
 def refuse_elsewhere(core: Core, scope: RunScope, call: Call) -> None:
-    """For a tool that another program runs: a tape cannot answer it. Raises ToolBlockedError unless it may run now."""
+    """Checks a tool that another program runs: a tape cannot answer it. Raises ToolBlockedError unless it may run now."""
     if _is_taped(core) and _answer(core, scope, call).get("answer") != "run":
         raise ToolBlockedError("guard_failed", call.tool_name, reason="a replay runs no tools of other programs")
 
 
 def decided_elsewhere(core: Core, scope: RunScope, call: Call, decision: CallDecision) -> CallDecision:
-    """
-    The host runs the tool itself, so a tape cannot answer in its place: the tool may run only if the tape says so.
-    """
+    """The host runs the tool itself, so a tape cannot answer in its place: the tool may run only if the tape allows it."""
     try:
         if decision.action != "BLOCK":
             refuse_elsewhere(core, scope, call)

@@ -18,7 +18,7 @@ class Verdict:
     action: Action
     """The strictest of all."""
     cause: Cause | None
-    """Why the call is held up; None if nothing holds it up."""
+    """Reason why the call is held up; None if nothing holds it up."""
     policy_ids: tuple[str, ...]
     """Policies that matched, strictest first."""
     policy_id: str | None
@@ -27,9 +27,9 @@ class Verdict:
     reason: str | None
     """A sentence without any input value; None if nothing matched."""
     policy_message: str | None = None
-    """What the policy of the decision says to the model; None if it says nothing."""
+    """Message of the deciding policy for the model; None if it has none."""
     policy_versions: tuple[tuple[str, str], ...] = ()
-    """Of every policy that matched."""
+    """Versions of every policy that matched."""
 
     @property
     def basis(self) -> tuple[Cause | None, str | None, str | None]:

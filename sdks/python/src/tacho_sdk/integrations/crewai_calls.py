@@ -46,7 +46,7 @@ def listen(bus: Any, kind: type, client: Tacho | None, handle: Callable[[Any, An
 
 @dataclass(frozen=True)
 class Caller:
-    """Who calls a tool."""
+    """The caller of a tool."""
 
     agent: str | None = None
     agent_id: str | None = None

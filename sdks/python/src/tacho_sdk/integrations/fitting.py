@@ -97,7 +97,7 @@ def _fit(name: str, hint: Any, value: Any) -> Any:
         place = ".".join(str(name_part) for name_part in (name, *first["loc"]))
         raise Unfit(f"{place}: {first['msg']}") from None
     except Exception as error:
-        # Of a validator of the host.
+        # A validator of the host raised this error.
         raise Unfit(f"{name}: {type(error).__name__}") from None
 
 

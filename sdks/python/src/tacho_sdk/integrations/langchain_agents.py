@@ -34,21 +34,21 @@ class _Place:
     entered: Context | None = None
     """Names the agent for what runs inside."""
     is_told: bool = True
-    """No other handler tells of it."""
+    """No other handler records this agent."""
     is_announced: bool = False
     answer: object = None
-    """What the last tool in here returned."""
+    """Result of the last tool in here."""
     step: object = None
-    """Of a node: the number that its graph gives it."""
+    """Set for a node: the number that its graph gives it."""
     acts_as: str | None = None
-    """Of a node that called a model."""
+    """Set for a node that called a model."""
     is_edge: bool = False
     has_chosen: bool = False
-    """A node's conditional edge said where its graph goes on."""
+    """A node's conditional edge chose the next node of its graph."""
     chosen_by: str | None = None
     """The agent whose conditional edge led to this node."""
     choice: tuple[str, object] | None = None
-    """Of a graph: the agent that chose last, and the step for which it did."""
+    """Set for a graph: the agent that chose last, and the step for which it did."""
 
 
 class Places:
@@ -136,7 +136,7 @@ class Places:
 
 
 def _agent_of_graph(graph: _Place) -> str | None:
-    """Only a graph that runs inside of another one, or has a name, is an agent."""
+    """Only a nested graph, or one with a name, is an agent."""
     if graph.name != _UNNAMED:
         return graph.name
     outer = graph.around

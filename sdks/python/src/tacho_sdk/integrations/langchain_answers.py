@@ -47,7 +47,7 @@ class CallPieces:
         text = getattr(message, "text", None)
         self._texts.append(str(text) if isinstance(text, str) else str(token or ""))
         for piece in getattr(message, "tool_call_chunks", None) or ():
-            # Some models give no index, and each call in one piece.
+            # Some models send no index, and each call in one piece.
             index = piece.get("id") if piece.get("index") is None else piece["index"]
             call = self._calls.setdefault(index, {"id": None, "name": None, "args": ""})
             call["id"] = call["id"] or piece.get("id")

@@ -40,7 +40,7 @@ T = TypeVar("T", bound=BaseTool)
 # In the metadata of a guarded tool, so that the handler leaves its calls to the guard.
 GUARDED_KEY = "tacho_guarded"
 _CLIENT = "__tacho_client__"
-# If nobody begins a call of such a tool, it waits for a person: middleware or a node asks them.
+# If no guard begins a call of such a tool, it waits for a person: middleware or a node asks them.
 GUARDED_NAMES: set[str] = shared("langchain_names", set)
 _NAMES_MAX = 10_000
 # LangChain gives these to a function that names them, in place of what a model wrote.
@@ -125,7 +125,7 @@ _called: ContextVar[_Called | None] = shared("langchain_call", lambda: ContextVa
 
 
 def _take_called() -> tuple[str | None, Any]:
-    """For this one call: calls that the tool itself makes are others."""
+    """Takes the called tool, so that calls which the tool itself makes do not count as this call."""
     called = _called.get()
     if called is None or called.is_taken:
         return None, None
@@ -246,7 +246,7 @@ def _injected(tool: BaseTool, tool_part: str, function: Callable[..., Any]) -> d
     """
     named = read_safely(lambda: set(inspect.signature(function).parameters), set[str]())
     injected = dict.fromkeys({_GIVEN[tool_part]} & named, True)
-    # Only the first one, and only if it is not optional.
+    # Take only the first one, and only if it is not optional.
     configs = [name for name, hint in _hints_of(function, include_extras=False).items() if hint is RunnableConfig]
     injected.update(dict.fromkeys(configs[:1], True))
     hints: dict[str, Any] = {}

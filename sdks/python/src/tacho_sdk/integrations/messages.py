@@ -11,7 +11,7 @@ from typing import Any
 
 from ..guarding.asked_calls import FreeText, ReceivedCall
 
-# Only this many messages of a list are read, the newest.
+# Only this many of the newest messages are read.
 _MESSAGES_MAX = 10_000
 _CALLS = frozenset({"tool_use", "function_call", "custom_tool_call", "tool_call", "server_tool_use"})
 _TEXTS = frozenset({"text", "input_text", "output_text"})

@@ -22,12 +22,12 @@ C = TypeVar("C")
 class Method:
     path: str
     request: Callable[[dict[str, Any]], dict[str, Any]]
-    """From the named arguments: `model`, `provider`, `messages`."""
+    """Reads the named arguments: `model`, `provider`, `messages`."""
     result: Callable[[Mapping[str, Any]], dict[str, Any]]
-    """From the answer: `model`, `usage`, `output`, `finishReason`."""
+    """Reads the answer: `model`, `usage`, `output`, `finishReason`."""
     collector: Callable[[], Collector]
     is_managed: bool = False
-    """It returns a context manager, which sends the request when it is entered."""
+    """The method returns a context manager, which sends the request when it is entered."""
 
 
 def record_methods(client: C, tacho: Tacho | None, methods: list[Method], is_noted: bool = False) -> C:

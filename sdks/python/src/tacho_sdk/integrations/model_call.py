@@ -92,7 +92,7 @@ class ModelCall(Bordered):
             del streams[next(iter(streams))]
 
     def end(self, result: Read, is_open: bool = False) -> None:
-        """`is_open`: a stream ended, but nobody reported that the answer did."""
+        """`is_open`: a stream ended, but the end of the answer was not reported."""
         self._record("COMPLETED", result, {}, is_open)
 
     def fail(self, error: BaseException, result: Read = dict) -> None:
@@ -125,7 +125,7 @@ class ModelCall(Bordered):
         # A framework that reports a call only afterwards gives its own times.
         payload: dict[str, Any] = {"latency": latency, **self._request, **result, "model": model}
         payload.update(more)
-        # Its run was ended before it, and nobody closed its stream.
+        # The run ended before this call, and nobody closed its stream.
         payload["outlivedRun"] = (self._scope.is_ended and status != "CANCELLED") or None
         reason = payload.get("finishReason") or (UNFINISHED if is_open else None)
         asked = (payload.get("output"), reason, None if self._own else self._scope)
@@ -133,7 +133,7 @@ class ModelCall(Bordered):
         if self._first is not None:
             payload["timeToFirstOutput"] = _milliseconds(self._first - self._begun)
         present = {name: value for name, value in payload.items() if value is not None}
-        # Its event must come before the outcome.
+        # The call's event must come before the outcome.
         at = self._touched - 0.001 if status == "CANCELLED" and self._scope.is_ended else None
         self._core.record(self._scope, "LLM_CALL", str(model or "model call"), present, at=at, span=self._span)
         if self._own is not None:
@@ -184,7 +184,7 @@ class ClientCall(Protocol):
 
 
 class NotedCall(Bordered):
-    """A call of a client whose framework records it. Its answer says which calls of tools were cut."""
+    """A client call whose framework records it. Its answer shows which tool calls were cut."""
 
     def __init__(self, client: Tacho | None, around: ModelCall | None) -> None:
         self._tacho = client or tacho.client()

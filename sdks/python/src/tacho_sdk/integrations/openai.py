@@ -31,7 +31,7 @@ def record_client(client: C, tacho: Tacho | None = None) -> C:
 
 
 def note_client(client: object, tacho: Tacho | None) -> None:
-    """For a framework that does not pass on why an answer ended. Records no calls."""
+    """Prepares a client for a framework that does not pass on why an answer ended. Records no calls."""
     record_methods(client, tacho, _METHODS, is_noted=True)
 
 

@@ -209,7 +209,7 @@ class Guarding:
             record_never_ran(self._recorder.guarding, name, code, str(answer), arguments, call_id)
 
     def _raw_tool(self, tool: FunctionTool) -> FunctionTool:
-        """Its function gets the model's text, so the text is judged by the one meaning that it has as JSON."""
+        """Guards a tool whose function gets the model's text: the text is judged by its only meaning as JSON."""
         invoke = tool.on_invoke_tool
         is_agent = tool._is_agent_tool
 
@@ -230,7 +230,7 @@ class Guarding:
                 return error.model_text
 
         setattr(on_invoke_tool, GUARDED, True)
-        # Not `replace`: tools of a sandbox have constructors of their own.
+        # `replace` would call the constructor, and tools of a sandbox have their own.
         guarded = copy.copy(tool)
         guarded.on_invoke_tool = on_invoke_tool
         return guarded

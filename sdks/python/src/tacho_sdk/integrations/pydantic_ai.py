@@ -88,7 +88,7 @@ class _RecordedModel(WrapperModel):
             call.fail(error, partial)
             raise
         response = stream.get()
-        # Its reader left it.
+        # The reader left the stream.
         if response.finish_reason is None and getattr(stream, "state", "complete") != "complete":
             call.abort(partial)
         else:

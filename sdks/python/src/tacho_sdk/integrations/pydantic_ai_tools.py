@@ -34,7 +34,7 @@ from ..shared import shared
 from .border import safely
 from .unguarded import Unguarded, cannot_guard, is_generator, own_method
 
-# They keep names and arguments, and may stop a call, so the guard decides only what they let pass.
+# These toolsets keep names and arguments, and may stop a call, so the guard decides only on calls that they pass on.
 _OUTER = (ApprovalRequiredToolset, FilteredToolset, PreparedToolset)
 _OWN = "pydantic_ai."
 
@@ -90,7 +90,7 @@ def _own_method(toolset: AbstractToolset[Any]) -> str | None:
     """The first method that a host overrides and that runs before the tool."""
     kinds = type(toolset).__mro__
     if not any(kind.__module__.startswith(_OWN) and kind is not AbstractToolset for kind in kinds):
-        # It runs the tools itself.
+        # The toolset runs the tools itself.
         return None
     return own_method(toolset, ("call_tool", "direct_call_tool"), "pydantic_ai")
 
@@ -137,7 +137,7 @@ class GuardedToolset(WrapperToolset[Any]):
 
 @dataclass(frozen=True)
 class _Caller:
-    """Whose guarded call runs here."""
+    """The caller whose guarded call runs here."""
 
     scope: RunScope
     name: str | None
@@ -145,8 +145,7 @@ class _Caller:
 
 
 _caller: ContextVar[_Caller | None] = shared("pydantic_ai_call", lambda: ContextVar("tacho_pydantic_ai", default=None))
-# For each run, Pydantic AI's own runs with the names of their agents. The one that asked its model last is at the
-# end.
+# Pydantic AI's own runs with the names of their agents, by run. The one that asked its model last is at the end.
 _runs: WeakKeyDictionary[RunScope, dict[str, str | None]] = shared("pydantic_ai_runs", lambda: WeakKeyDictionary())
 _RUNS_MAX = 1_000
 

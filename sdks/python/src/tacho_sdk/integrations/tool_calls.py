@@ -30,14 +30,14 @@ _UNREADABLE = "[unreadable]"
 
 @dataclass(frozen=True)
 class AskedCall:
-    """As the model wrote it."""
+    """Arguments as the model wrote them."""
 
     call_id: Any
     name: str
     arguments: Any
     """JSON text, or an object already."""
     finish_reason: object = None
-    """Of the answer. None: the provider says that the call is complete, or the host passed only the message."""
+    """Finish reason of the answer. None: the provider reports the call as complete, or the host passed only the message."""
 
 
 class _NeverRan(Exception):

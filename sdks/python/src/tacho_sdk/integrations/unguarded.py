@@ -36,7 +36,7 @@ def cannot_guard(unguarded: Unguarded, client: Tacho | None, tool_name: str, why
 
 
 def is_generator(function: object) -> bool:
-    """Its body runs after the call, so it would run unjudged."""
+    """The body of such a function runs after the call, so it would run unjudged."""
     while isinstance(function, functools.partial):
         function = function.func
     called = function if inspect.isroutine(function) else inspect.getattr_static(type(function), "__call__", None)

@@ -26,11 +26,11 @@ class Condition:
     source: str
     run: Step
     reads_server: bool
-    """Then `tool.name` is the tool's own name."""
+    """Whether it reads `tool.server`: then `tool.name` is the tool's own name."""
     reads_history: bool = False
     """Whether it needs the past of the run."""
     tools: tuple[str, ...] = ()
-    """It is false for all other tools, and reads nothing to say so. Empty: for any tool."""
+    """The only tools for which the condition can be true. It is false for all others without reading facts. Empty: any tool."""
 
 
 @dataclass(frozen=True)
@@ -102,7 +102,7 @@ def _reads_history(node: Node) -> bool:
 
 @dataclass(frozen=True)
 class Evaluation:
-    """`matched` None: the condition failed, and `message` says why, without any fact."""
+    """`matched` None: the condition failed, and `message` has the reason, without any fact."""
 
     matched: bool | None
     message: str = ""
@@ -119,7 +119,7 @@ def evaluate(condition: Condition, facts: Facts) -> Evaluation:
 
 
 def scope_of(facts: Facts) -> Scope:
-    """For any number of conditions, one after another."""
+    """A scope for any number of conditions, one after another."""
     return Scope(FactReader(facts), facts.run_history)
 
 
@@ -131,7 +131,7 @@ def evaluate_in(condition: Condition, scope: Scope) -> Evaluation:
         # Nearly always.
         return _NOT_MATCHED if result is False else _evaluation_of(condition, result)
     except (OutOfSteps, UnreadableRead) as error:
-        # Only a large input needs so many steps: padding must not switch a policy off.
+        # Only a large input needs so many steps: padding must not disable a policy.
         return Evaluation(None, str(error), True)
     except Exception:
         return Evaluation(None, "the condition could not be evaluated")
@@ -168,6 +168,6 @@ def compiled(source: str, of_labels: bool = False) -> Condition | NotACondition:
 
 
 def forget_lock() -> None:
-    """For a forked process, whose parent may have held the lock."""
+    """A forked process needs a new lock: its parent may have held the old one."""
     global _cache_lock
     _cache_lock = threading.Lock()

@@ -13,7 +13,7 @@ from .syntax import BinaryNode, MethodNode, NameNode, Node, children_of, dotted_
 from .values import Failure, OutOfSteps, Scope, Value
 from .variables import VARIABLE_NAMES
 
-# What a node reads: the depth of the outermost loop whose variable it reads, or one of these.
+# Dependency of a node: the depth of the outermost loop whose variable it reads, or one of these.
 _FACT = -1
 _NOTHING = math.inf
 
@@ -44,7 +44,7 @@ class _Check:
         self._visit(node)
 
     def _read(self, node: Node, names: Mapping[str, int]) -> float:
-        """One frame for each level: a condition may have 250."""
+        """Uses only one frame for each level: a condition may have 250 levels."""
         read = _NOTHING
         if isinstance(node, NameNode) and node.name in names:
             read = names[node.name]

@@ -16,12 +16,12 @@ from .times import timestamp_of_milliseconds
 from .values import NO_HISTORY, Failure, Unreadable, Value
 from .variables import VARIABLE_NAMES
 
-# As in JavaScript's safe integers.
+# Largest safe integer of JavaScript.
 _SAFE = 2**53 - 1
 _TEXT = frozenset({str})
 
 
-# Not frozen: that takes three times as long to make.
+# Not frozen, because frozen objects take three times as long to create.
 @dataclass(slots=True)
 class Facts:
     """
@@ -44,11 +44,11 @@ class Facts:
     tool_annotations: object = None
     tool_labels: Sequence[str] | None = None
     tool_output: object = NO_OUTPUT
-    """Only for labels: no policy reads it."""
+    """Output of the tool, for conditions of labels: no policy reads it."""
     run_history: RunHistory | None = None
-    """Without it, conditions on the past of the run fail."""
+    """Past of the run; without it, conditions on the past fail."""
     tool_server: str | None = None
-    """Its MCP server, if the name does not say it."""
+    """The tool's MCP server, if the name does not contain it."""
     unknown: frozenset[str] = frozenset()
     """Variables without a value. They fail the conditions that need them."""
 
@@ -110,7 +110,7 @@ class FactReader(dict[int, "Value | Failure"]):
 
 
 class OwnNameReader(dict[int, "Value | Failure"]):
-    """For a condition that reads `tool.server`: `tool.name` is the tool's own name."""
+    """Facts for a condition that reads `tool.server`: `tool.name` is the tool's own name."""
 
     def __init__(self, fact: Mapping[int, Value | Failure]) -> None:
         self._fact = fact

@@ -58,7 +58,7 @@ def _origin(values: list[Value], scope: Scope) -> Value | Refusal:
 
 
 def origin_of_text(value: str | float, scope: Scope) -> list[str]:
-    """Of a text, or a number. The history is known."""
+    """Origin of a text or a number. The history is known."""
     scope.left -= 60
     if scope.left < 0:
         raise OutOfSteps

@@ -133,7 +133,7 @@ class _Code:
         return f"{self._constant(self._build(node, self._names))}(s)"
 
     def _leaf(self, node: Node, fields: int = 0) -> str | None:
-        """What is read without a step: a literal, a variable, or a field of one."""
+        """Code of a value that is read without a step: a literal, a variable, or a field of one."""
         if fields > _FIELDS_MAX:
             return None
         if isinstance(node, LiteralNode):
@@ -165,7 +165,7 @@ class _Code:
 def _finder(text: str, cost: int) -> Callable[[list[str], Scope], bool]:
     def has(values: list[str], scope: Scope) -> bool:
         is_there = text in values
-        # As `scope.spend`, without the call.
+        # Inlines `scope.spend` to save the call.
         scope.left -= cost * (values.index(text) + 1 if is_there else len(values))
         if scope.left < 0:
             raise OutOfSteps
@@ -179,7 +179,7 @@ def _inverse_of(value: Value | Failure, not_bool: Failure) -> Failure:
 
 
 def _first_failure(not_bools: list[Failure], values: tuple[Value | Failure, ...]) -> Failure:
-    """Of the sides of `||` or `&&`, of which none decides. An unreadable place counts before the other failures."""
+    """First failure of the sides of `||` or `&&`, if none decides. An unreadable place counts before the other failures."""
     failures = [
         value if isinstance(value, Failure) else not_bool
         for value, not_bool in zip(values, not_bools, strict=True)

@@ -11,7 +11,7 @@ from .values import NO_OVERLOAD, Failure, Scope, Step, Unreadable, UnreadableRea
 
 
 def build_comparison(node: BinaryNode, left: Step, right: Step) -> Step | None:
-    """None if neither side is a constant text. `left` and `right`: the built sides."""
+    """Returns None if neither side is a constant text. `left` and `right`: the built sides."""
     if node.operator in ("==", "!="):
         text = literal_text(node.right)
         return None if text is None else _compares(left, text, node.operator == "==")

@@ -14,10 +14,10 @@ Run = Callable[[list[Value], _Turn], "Value | Failure"]
 
 @dataclass(frozen=True)
 class SoughtInput:
-    """Only calls whose input has a value at a path can count: `c.input.id == tool.input.id && …`."""
+    """Restricts a loop to calls whose input has a value at a path: `c.input.id == tool.input.id && …`."""
 
     tool: str | None
-    """Only of this tool."""
+    """Name of the only tool."""
     path: tuple[str, ...]
     value: Step
     """Reads no call, and spends no step."""
@@ -37,9 +37,9 @@ class LoopParts:
     not_iterable: Failure
     not_bool: Failure
     past: Literal["settled", "inputs"] | None = None
-    """What it reads of the run's calls, if it reads nothing else."""
+    """Parts of the run's calls that it reads, if it reads nothing else."""
     sought: SoughtInput | None = None
-    """Which calls can count, if the condition of the loop says so."""
+    """Restriction of the calls that can count, if the condition of the loop implies one."""
 
 
 def build_loop(parts: LoopParts) -> Step:
@@ -50,7 +50,7 @@ def build_loop(parts: LoopParts) -> Step:
     first_body = parts.bodies[0]
 
     def find(items: list[Value], scope: Scope) -> Value | Failure:
-        """As `run` of a quantifier, with half the calls."""
+        """Does the same as `run` of a quantifier, with half the calls."""
         failure: Failure | None = None
         for item in items:
             scope.left -= weight

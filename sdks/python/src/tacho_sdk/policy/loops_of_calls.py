@@ -18,14 +18,14 @@ _CALLS = VARIABLE_NAMES.index("run.calls")
 
 
 def build_loop_of_calls(parts: LoopParts) -> Step | None:
-    """None if each decision must look at all calls."""
+    """None if each decision must read all calls."""
     if parts.past and parts.loop not in ("map/2", "map/3"):
         return PastLoop(parts).step
     return None if parts.sought is None else _judge_sought_calls(parts, parts.sought)
 
 
 class Judged(NamedTuple):
-    """What a loop found in the calls that it has seen."""
+    """Results of a loop on the calls that it has evaluated."""
 
     forgotten: int
     """Calls, or inputs of them, that the history had forgotten by then."""
@@ -46,7 +46,7 @@ class PastLoop:
         self._decisive = parts.loop == "exists/2"
 
     def judged(self, calls: list[Value], history: RunHistory, scope: Scope) -> Judged:
-        """Of all calls, for the steps of all."""
+        """Result for all calls, for the steps of all."""
         forgotten = self._forgotten(history)
         known = history.loops.get(self)
         if known is None or known.forgotten != forgotten:

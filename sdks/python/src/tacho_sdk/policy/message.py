@@ -10,7 +10,7 @@ import re
 from .limits import MESSAGE_CHARS
 
 _START = re.compile(r"(?:^|(?<=[\n\r\u2028\u2029]))Message:[ \t]*")
-# As in JavaScript, whose \s is narrower than Python's.
+# White space as in JavaScript, whose \s is narrower than Python's.
 _SPACE = re.compile("[\t\n\v\f\r \u00a0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000\ufeff]+")
 
 

@@ -128,14 +128,14 @@ def _divide_ints(a: int, b: int) -> int | Refusal:
 
 
 def _remainder(a: int, b: int) -> int | Refusal:
-    """Has the sign of the dividend."""
+    """The remainder has the sign of the dividend."""
     if b == 0:
         return _DIVISION_BY_ZERO
     return abs(a) % abs(b) if a >= 0 else -(abs(a) % abs(b))
 
 
 def _divide_doubles(a: float, b: float) -> float:
-    """As IEEE 754: Python raises for zero."""
+    """Divides as in IEEE 754: Python raises for zero."""
     if b != 0:
         return a / b
     if a == 0 or math.isnan(a):

@@ -14,7 +14,7 @@ from .values import Scope
 
 
 class BadPattern(Exception):
-    """The message says what is wrong."""
+    """The message describes the fault."""
 
 
 class Pattern:
@@ -57,7 +57,7 @@ def repeats_of(source: str) -> int:
 _FOLDED_FIRST = 0x41
 _FOLDED_LAST = 0x1E943
 _IGNORES_CASE = re.compile(r"\(\?[a-z-]*i", re.ASCII | re.IGNORECASE)
-# What follows the `-` of a range, as `\x{…}`, `\x…`, octal, another escape, or itself.
+# The end of a range after its `-`, as `\x{…}`, `\x…`, octal, another escape, or itself.
 _RANGE_END = re.compile(r"-(?=\\x\{([\da-f]+)\}|\\x([\da-f]{2})|\\([0-7]{1,3})|\\?([\s\S]))", re.ASCII | re.IGNORECASE)
 
 

@@ -16,7 +16,7 @@ _NESTING_MAX = 200
 
 
 class BadSyntax(Exception):
-    """The message says what is wrong."""
+    """The message describes the fault."""
 
 
 Assertion = Literal["begin line", "end line", "begin text", "end text", "boundary", "no boundary"]

@@ -46,18 +46,18 @@ class Match:
     failure: str | None = None
     """Why it failed, without a place in the condition."""
     message: str | None = None
-    """What the policy says."""
+    """Message of the policy."""
 
 
 class Prepared(NamedTuple):
     match: Match
-    """If its condition is true."""
+    """Match if its condition is true."""
     counts_on_error: bool
     condition: Condition | None
     fault: str
     """Why the condition cannot be used."""
     place: int
-    """In the given order."""
+    """Place in the given order."""
 
 
 class PolicySet:
@@ -72,7 +72,7 @@ class PolicySet:
         self._of_others = self._for(None)
 
     def for_tool(self, name: object) -> list[Prepared]:
-        """Those whose condition is not false only because of the name."""
+        """Policies whose condition is not false already because of the name."""
         # The comparison with a very long name costs steps.
         return self._of_tool.get(name, self._of_others) if type(name) is str and len(name) < _NAME_MAX else self._all
 

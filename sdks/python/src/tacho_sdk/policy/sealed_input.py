@@ -57,7 +57,7 @@ def _sealed(key: bytes, value: Any, shown: Any, pointer: str, seals: dict[str, s
 
 
 def _differs(value: Any, shown: Any) -> bool:
-    """Whether the value itself differs: of an object or a list, its own keys or its length."""
+    """Whether the value itself differs. For an object or a list, only its keys or its length count."""
     if isinstance(value, Mapping) and isinstance(shown, Mapping):
         return value.keys() != shown.keys()
     if isinstance(value, list) and isinstance(shown, list):

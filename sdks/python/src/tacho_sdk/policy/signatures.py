@@ -59,7 +59,7 @@ FUNCTION_SIGNATURES: Signatures = {
     "origin/1": _from(list_of(STRING), STRING, DOUBLE, INT),
 }
 
-# By name and number of arguments, receiver first. Loops are not included, because they bind a variable.
+# Signatures by name and number of arguments, receiver first. Loops are not included, because they bind a variable.
 METHOD_SIGNATURES: Signatures = {
     "size/0": _from(INT, STRING, LIST, MAP),
     **{f"{name}/1": [((STRING, STRING), BOOL)] for name in ("startsWith", "endsWith", "contains", "matches")},

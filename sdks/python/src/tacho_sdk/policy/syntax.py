@@ -208,7 +208,7 @@ def _path_of(node: Node) -> tuple[str, ...]:
 
 
 def _is_free(node: Node, variable: str, comparison: str) -> bool:
-    """Of a part of a loop over calls: whether it spends no step. A short name of a tool is compared without one."""
+    """Whether a part of a condition in a loop over calls spends no step. A short name of a tool is compared without one."""
     if isinstance(node, BinaryNode) and node.operator == comparison:
         left, right = dotted_name(node.left), dotted_name(node.right)
         text = literal_text(node.right if left == f"{variable}.tool" else node.left)

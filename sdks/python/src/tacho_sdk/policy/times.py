@@ -37,12 +37,12 @@ class Duration:
 
 
 def timestamp_of(nanos: int) -> Timestamp | None:
-    """None outside the years 1 to 9999."""
+    """None if outside the years 1 to 9999."""
     return Timestamp(nanos) if _FIRST <= nanos <= _LAST else None
 
 
 def duration_of(nanos: int) -> Duration | None:
-    """None beyond 292 years: 64 bits of nanoseconds, as in other CEL engines."""
+    """None if beyond 292 years: 64 bits of nanoseconds, as in other CEL engines."""
     return Duration(nanos) if -_LONGEST <= nanos <= _LONGEST else None
 
 
@@ -119,7 +119,7 @@ def parse_duration(text: str) -> Duration | None:
 
 
 def show_timestamp(time: Timestamp) -> str:
-    """In UTC: 2026-11-20T08:00:00.5Z."""
+    """Formats in UTC: 2026-11-20T08:00:00.5Z."""
     days, seconds = divmod(time.seconds, 86_400)
     year, month, day = civil_from_days(days)
     clock = f"{seconds // 3600:02}:{seconds // 60 % 60:02}:{seconds % 60:02}"
@@ -127,7 +127,7 @@ def show_timestamp(time: Timestamp) -> str:
 
 
 def show_duration(duration: Duration) -> str:
-    """In seconds: 5400s, -1.5s."""
+    """Formats in seconds: 5400s, -1.5s."""
     size = abs(duration.nanos)
     return f"{'-' if duration.nanos < 0 else ''}{size // SECOND}{_fraction(size % SECOND)}s"
 

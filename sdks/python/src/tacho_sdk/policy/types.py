@@ -51,7 +51,7 @@ def is_numeric(type_: Type) -> bool:
 
 
 def show_type(type_: Type) -> str:
-    """For people: `list<string>`, or dyn if the type is known only at the call."""
+    """Text of a type for people: `list<string>`, or dyn if the type is known only at the call."""
     if type_.of is not None:
         inner = show_type(type_.of)
         return f"list<{inner}>" if type_.name == "list" else f"map<string, {inner}>"

@@ -84,7 +84,7 @@ class OutOfSteps(Exception):
 
 
 class Scope:
-    """One evaluation: its facts, loop variables and remaining steps."""
+    """State of one evaluation: its facts, loop variables and remaining steps."""
 
     __slots__ = ("fact", "history", "left", "locals")
 

@@ -29,7 +29,7 @@ TYPE_NAMES = ("bool", "int", "double", "string", "list", "map", "null_type", "ty
 
 
 OUTPUT = "tool.output"
-"""Only conditions of labels can read it: a policy decides before the tool runs."""
+"""Only conditions of labels can read the output: a policy decides before the tool runs."""
 
 
 def _fields_by_root() -> dict[str, list[str]]:

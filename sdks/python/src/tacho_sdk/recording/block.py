@@ -1,4 +1,4 @@
-"""What runs inside a block: functions, coroutines, generators and streamed responses, each in the block's own context."""
+"""Runs functions, coroutines, generators and streamed responses inside a block, each in the block's own context."""
 
 from __future__ import annotations
 
@@ -107,7 +107,7 @@ class Block:
                     block.__exit__(type(error), error, error.__traceback__)
                     raise
                 if inspect.isawaitable(result):
-                    # Its body has not run yet.
+                    # The body of the coroutine has not run yet.
                     _leave(block._tokens)
                     return _awaited(block, block._enter, lambda: result)
                 return _left(block, result)
@@ -117,7 +117,7 @@ class Block:
 
 
 def body_of(function: Any) -> Any:
-    """What a call of a partial function or of a callable object runs."""
+    """Finds the function that a partial function or a callable object calls."""
     while isinstance(function, functools.partial):
         function = function.func
     is_itself = inspect.isroutine(function) or inspect.isclass(function)

@@ -23,7 +23,7 @@ class NumberForm:
     min_chars: int
     max_chars: int
     checking: Callable[[str], IsNumber]
-    """Of the characters of a run, without separators: whether some of them are a number."""
+    """Takes the characters of a run without separators, and checks whether a part of them is a number."""
     mark: str
 
 
@@ -35,7 +35,7 @@ def _card_numbers(digits: str) -> IsNumber:
         list(accumulate((values[at % 2][at] for at in range(len(plain))), initial=0))
         for values in ((doubled, plain), (plain, doubled))
     ]
-    # Where the equal digits before an end begin.
+    # Start of the equal digits before each end.
     equal_from = [0]
     for at, digit in enumerate(plain):
         equal_from.append(equal_from[at] if at > 0 and plain[at - 1] == digit else at)

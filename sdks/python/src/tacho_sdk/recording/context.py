@@ -29,7 +29,7 @@ class Team:
     first: str | None = None
     """Empty if the framework gives it no name."""
     members: set[str] = field(default_factory=set)
-    """Those that another one handed over to."""
+    """Agents to which another one handed over."""
 
     def naming(self, agent: str | None) -> str | None:
         """The name that events of this agent carry."""
@@ -49,7 +49,7 @@ _MEMBERS_MAX = 100
 
 @dataclass(eq=False)
 class RunScope:
-    """What all events of a run share."""
+    """State that all events of a run share."""
 
     run_id: str
     session_id: str | None
@@ -60,26 +60,28 @@ class RunScope:
     json: str
     """The shared event fields, as JSON without braces."""
     span: Span
-    """Its root span."""
+    """Root span of the run."""
     state: RunState
     approval_client_id: str
-    """In whose name approvals are requested."""
+    """Client id under which approvals are requested."""
     recorder: Recorder
     annotations: dict[str, object] = field(default_factory=dict)
     """Added to each event payload that lacks the key."""
     prompt_versions: set[str | None] = field(default_factory=set)
     """The first two that the run asked for."""
     trace: Trace | None = None
-    """For events outside a span of OpenTelemetry: of the request or process that the run comes from, or of its own requests."""
+    """Trace for events outside a span of OpenTelemetry: of the request or process in which the run started, or of its own
+    requests.
+    """
     is_ended: bool = False
-    """Its outcome is recorded. It is current nowhere: a generator or a task may keep the context of a run that ended."""
+    """The outcome is recorded. The run is then current nowhere: a generator or a task may keep the context of an ended run."""
     is_of_call: bool = False
-    """It began for one guarded call outside a run."""
+    """The run began for one guarded call outside a run."""
     entered_at: int | None = None
     """When the host entered it, as Unix time in milliseconds. None after its first event."""
     team: Team = field(default_factory=Team)
     open_streams: dict[object, Callable[[], object]] = field(default_factory=dict)
-    """Of models, which the host still reads or left. Each records what it knows."""
+    """Streams of models that the host still reads or has left. Each function records the part that it knows."""
 
     @property
     def usage(self) -> RunUsage:
@@ -102,7 +104,7 @@ class Context:
     continues: OpenCall | None = None
     """The call that a host continues here: its approval counts for this call only."""
     agent: str | None = None
-    """Another agent of the run than its first one, which acts here."""
+    """The agent that acts here, if it is not the run's first one."""
 
 
 CURRENT: ContextVar[Context | None] = shared("current", lambda: ContextVar("tacho", default=None))

@@ -23,7 +23,7 @@ from .scanner import SCANNED_CHARS, scanner
 # Every name of a credential contains one of these, in lower case.
 _WORDS = "pass pwd secret key auth credential cookie jwt otp cvv cvc token bearer signature".split()
 _KEYS = ("api", "access", "account", "private", "signing", "cryption")
-# What may stand between a name and its sign, in JSON text that may be encoded several times.
+# Characters that may stand between a name and its sign, in JSON text that may be encoded several times.
 _BETWEEN = r"(?:[\s\ufeff\"'`\\]|(?<=\\)[nrtvf])"
 # Follows a name: the sign that assigns its value, or the end of a JSON string that is the name.
 _SIGN = rf"(?:{_BETWEEN}{{0,80}}[:=>]|{_BETWEEN}{{0,40}}[\"']{_BETWEEN}{{0,40}}[,}}\]]|{_BETWEEN}{{40}})"
@@ -114,7 +114,7 @@ Place = tuple[int, int]
 
 
 def _places(text: str) -> list[Place]:
-    """Where names with a word of credentials stand, in order."""
+    """Places of names with a word of credentials, in order."""
     lower = lower_of(text)
     places: set[Place] = set()
     for word in _WORDS:
@@ -174,7 +174,7 @@ _COLON = re.compile(rf"[{SPACES}]{{0,99}}:[{SPACES}]{{0,99}}")
 _OPENS_KEY = re.compile(rf"[{{,](?:[{SPACES}]|\\{{1,15}}[nrt]){{0,99}}\Z")
 _VALUE_KEY = re.compile(rf"[\"'](?P<key>val(?:ue)?s?|content|data)\\{{0,15}}[\"'][{SPACES}]{{0,9}}:[{SPACES}]{{0,9}}", re.I)
 _ROLE = re.compile(r"[\"']role\\{0,15}[\"']")
-# Of the fields around a name.
+# Length of the fields around a name.
 _OBJECT_CHARS = 1_024
 _BRACE = re.compile(r"[{}]")
 

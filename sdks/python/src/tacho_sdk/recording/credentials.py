@@ -76,7 +76,7 @@ class _CurlUsers:
 
 # Each keeps its first group, if it has one, and masks the rest.
 CREDENTIAL_FORMS: list[re.Pattern[str] | _CurlUsers] = [
-    # Not inside a word, but an escape such as \n may come before it.
+    # A form does not match inside a word, but an escape such as \n may come before it.
     *(re.compile(rf"(?<!(?<!\\)\w){begin}{pattern_end}", re.ASCII) for begin, pattern_end in _FORMS),
     # A word without a digit or sign is prose, such as "basic understanding".
     re.compile(rf"\b(?:Bearer|Basic){_S}{{1,4}}(?=[^{SPACES}]{{0,64}}[\d+/=_])[\w+/=.~-]{{12,}}", re.ASCII | re.IGNORECASE),
@@ -140,7 +140,7 @@ def mask_assignments(text: str, kind_of: KindOf, matches: Iterable[Match] | None
 
 
 def value_at(text: str, start: int, bare: re.Pattern[str]) -> tuple[int, int] | None:
-    """Where a value is, without its opening quote. None: there is no value, or it is harmless."""
+    """Place of a value, without its opening quote. None: there is no value, or it is harmless."""
     quoted = _QUOTED.match(text, start)
     value = quoted or _NESTED.match(text, start) or _BLOCK.match(text, start) or bare.match(text, start)
     if not value:

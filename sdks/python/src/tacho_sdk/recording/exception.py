@@ -1,4 +1,4 @@
-"""What is recorded of an exception that ended a run: its class, message, causes and stack, each bounded."""
+"""Facts of an exception that ended a run: its class, message, causes and stack, each bounded."""
 
 from __future__ import annotations
 

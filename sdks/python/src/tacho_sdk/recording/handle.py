@@ -1,4 +1,4 @@
-"""What a run needs to be continued elsewhere."""
+"""The handle with which a run is continued elsewhere."""
 
 from __future__ import annotations
 

@@ -50,7 +50,7 @@ _SPACE_CHARS += "\u2000\u2001\u2002\u2003\u2004\u2005\u2006\u2007\u2008\u2009\u2
 
 @dataclass(frozen=True)
 class Masking:
-    """What is masked before an event exists. Default: credentials."""
+    """Rules for masking, applied before an event exists. Default: credentials."""
 
     credentials: bool = True
     """Values under names such as `password` or `api_key`, and well-known forms of secrets in texts."""

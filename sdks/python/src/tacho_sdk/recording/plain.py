@@ -24,7 +24,7 @@ _READ_CHARS = 2_097_152
 # Characters of one text that are masked: a quarter more than the interface accepts. A file in base64 is recorded whole,
 # or as its type and size.
 _MASKED_CHARS = 327_680
-# Of all texts before the one after which only beginnings are: the newest messages of a conversation come last.
+# Characters of all texts that are masked completely. Of later texts, only the beginnings are. The newest messages come last.
 _MASKED_FULLY = 524_288
 # Beyond, characters of names, short texts and beginnings that stay, in all and of each.
 _SPARE_CHARS = 262_144
@@ -54,7 +54,7 @@ class TextMark(str):
 # In a payload until it is shortened. With an ellipsis, each character of the text would take two bytes, and Hyperscan would
 # not read it.
 CUT_MARK = "\x7f"
-# Of this process.
+# Mark of this process.
 MARK = f"[text {secrets.token_hex(8)}]"
 
 
@@ -64,7 +64,7 @@ class Plain:
 
     value: dict[str, Json]
     is_cut: bool
-    """Only the beginning was read."""
+    """Only the beginning of the value was read."""
     bytes: int
     """About as many as its JSON text has."""
     texts: list[str] = dataclasses.field(default_factory=list)
@@ -135,7 +135,7 @@ def is_error(value: object) -> TypeGuard[BaseException]:
 
 
 def read_safely(read: Callable[[], T], otherwise: T) -> T:
-    """What `read` returns, or `otherwise` if it raises: a property of the host can."""
+    """Returns the result of `read`, or `otherwise` if it raises: a property of the host can."""
     try:
         return read()
     except Exception:
@@ -264,7 +264,7 @@ class _Copy:
 
     def _list(self, size: int, source: Iterable[object]) -> object:
         copies: list[object] = []
-        # Not the last one: if a long list was cut before, it is a text.
+        # The last item is checked separately: if a long list was cut before, it is a text.
         numbers = source[: max(0, min(size, _COPIED_VALUES - self.values) - 1)] if type(source) is list else []
         if numbers and are_doubles(numbers):
             self.values += len(numbers)

@@ -1,4 +1,4 @@
-"""One agent execution: what the host records on it."""
+"""Records an agent execution for the host."""
 
 from __future__ import annotations
 
@@ -198,7 +198,7 @@ class Run(Described):
         return self.record("SESSION_OUTCOME", read_safely(lambda: str(status).lower(), "outcome"), facts)
 
     def _hand_over(self, waits: Waiting | None = None) -> None:
-        """Another process, or a later call in this one, continues and ends it."""
+        """Another process, or a later call in this one, continues and ends the run."""
         self._core.open_runs.remove(self._scope)
         self._core.held_calls.leave("handed_over", self._scope)
         waits.record(self._core) if waits else self.leave()

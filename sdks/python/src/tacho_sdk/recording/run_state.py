@@ -1,4 +1,4 @@
-"""What a run has used and asked for, in all its processes: a handle carries it to the next one."""
+"""Usage and calls of a run, in all its processes: a handle carries them to the next one."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class OpenCall:
     expires_at: str | None
     """ISO 8601; None if the service did not say."""
     args: Sequence[Any] | None = None
-    """What the tool was called with. None if it is not plain JSON, or too large for a handle."""
+    """Arguments of the tool. None if they are not plain JSON, or too large for a handle."""
     named: Mapping[str, Any] = field(default_factory=dict)
     spent: int = 0
     """How many approvals of the caller's text were spent before."""
@@ -61,23 +61,23 @@ class RunState:
     recent_calls: list[str] = field(default_factory=list)
     """The last guarded calls, for loops: input hash and tool."""
     open_calls: dict[str, OpenCall] = field(default_factory=dict)
-    """By approval."""
+    """Open calls by approval."""
     numbers: dict[str, _Numbers] = field(default_factory=dict)
-    """By input, or by input and key."""
+    """Numbers by input, or by input and key."""
     watch: object = None
     """The detectors of this run, kept by the guard."""
     history: Any = None
-    """What it did and read, if a policy needs that, kept by the guard."""
+    """History of the run, if a policy needs it, kept by the guard."""
     messages: object = None
-    """Of its newest model call, until a policy needs its history."""
+    """Messages of its newest model call, until a policy needs its history."""
     user_inputs: list[Any] = field(default_factory=list)
-    """What its user said until then: runs often begin before the policies arrive."""
+    """Inputs of its user until then: runs often begin before the policies arrive."""
     is_unseen: bool = False
-    """It has calls that its history does not have."""
+    """The run has calls that its history does not contain."""
     is_resumed: bool = False
-    """It began in another process."""
+    """The run began in another process."""
     carried_history: Mapping[str, Any] | None = None
-    """As that process gave it."""
+    """History that the other process passed."""
 
     def next_number(self, slot: str) -> int:
         """The lowest number that no other call has. `slot`: the input hash, or a hash of it and the caller's key."""
@@ -97,7 +97,7 @@ class RunState:
             self.numbers[slot].waiting.discard(number)
 
     def spend_number(self, slot: str, number: int) -> None:
-        """No later call may have it."""
+        """Marks a number as used: no later call may have it."""
         numbers = self._numbers_of(slot)
         numbers.waiting.discard(number)
         if number >= numbers.spent:
@@ -226,7 +226,7 @@ def _from_json(raw_call: Any) -> OpenCall | None:
 
 
 def _history(raw_value: object) -> Mapping[str, Any] | None:
-    """None unless it has the shape that `RunHistory.carried` gives."""
+    """Returns None unless it has the shape that `RunHistory.carried` gives."""
     fields = _of(dict, raw_value)
     labels, calls = _of(list, fields.get("labels")), _of(list, fields.get("calls"))
     shape = {"tool": str, "labels": list, "ok": bool, "decision": str}

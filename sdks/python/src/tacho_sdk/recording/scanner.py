@@ -35,7 +35,7 @@ Scan = Callable[[str], bool]
 
 
 class Scanner:
-    """Its patterns are compiled at the first look, by the thread that sends: it takes a tenth of a second."""
+    """The patterns are compiled at the first use, by the thread that sends: it takes a tenth of a second."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()

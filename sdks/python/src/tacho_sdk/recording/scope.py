@@ -1,4 +1,4 @@
-"""What the events of a run share, made from the host's options."""
+"""Builds the fields that the events of a run share from the host's options."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def create_scope(core: Core, options: Mapping[str, Any]) -> RunScope:
         if value is not None and (exact is None or cut != exact):
             message = f"{name} must be a text of at most {TEXT_CHARS} characters."
             core.diagnostics.report("warning", "text_cut", message)
-        # As recorded, so that a stop by the recorded name applies to policies here.
+        # Cut the text as recorded, so that a stop by the recorded name applies to policies here.
         return None if cut is None else well_formed(cut)
 
     run_id = _run_id_of(core, options.get("run_id"))

@@ -1,4 +1,4 @@
-"""What a host records about a run: the payload of a SCORE, and its tags, metadata and end user."""
+"""Data that a host records about a run: the payload of a SCORE, and its tags, metadata and end user."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ ScoreValue = float | bool | str
 
 
 class ScoreDetails(TypedDict, total=False):
-    """What else `Tacho.score` takes."""
+    """Further parameters of `Tacho.score`."""
 
     event_id: str | None
     author: str | None
@@ -37,7 +37,7 @@ class Described:
         return self.record("RUN_TAGS", "run", {"runMetadata": values})
 
     def user(self: _Recording, user_id: str) -> str | None:
-        """For whom the agent works. The first that a run names counts."""
+        """Records the end user for whom the agent works. The first that a run names counts."""
         return self.record("RUN_TAGS", "run", {"userId": user_id})
 
 

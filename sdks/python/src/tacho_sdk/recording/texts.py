@@ -19,7 +19,7 @@ try:
 except ImportError:
     pass
 
-# Of this client alone, in all.
+# Characters of all texts that this client caches.
 _KNOWN_CHARS = 1_048_576
 _KNOWN_TEXT_CHARS = 131_072
 # A shorter text is encoded sooner in one piece.
@@ -65,7 +65,7 @@ class Texts:
         if not is_well_formed(text):
             return None
         encoded = quoted(text)
-        # As it stands in a list or an object: a name may be the whole text.
+        # Check the text as in a list or an object: a name may be the whole text.
         if self._mask.touches(f"{encoded},"):
             return None
         if len(text) <= _KNOWN_TEXT_CHARS:

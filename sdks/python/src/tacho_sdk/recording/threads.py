@@ -19,7 +19,7 @@ _lock = threading.Lock()
 
 
 class ThreadPoolExecutor(_Standard):
-    """That of `concurrent.futures`. Each call runs in the run and the span that are current when it is submitted."""
+    """Like `concurrent.futures`. Each call runs in the run and the span that are current when it is submitted."""
 
     def submit(self, fn: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> Future[T]:
         return super().submit(in_this_run(fn), *args, **kwargs)

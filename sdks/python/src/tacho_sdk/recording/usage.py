@@ -1,4 +1,4 @@
-"""What a run has used so far, counted as its events are recorded."""
+"""Usage of a run so far, counted when its events are recorded."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class RunUsage:
         total = tokens.get("totalTokens")
         if total is None:
             total = (tokens.get("promptTokens") or 0) + (tokens.get("completionTokens") or 0)
-        # Nothing is called between reading and writing a sum, so no other thread runs between them.
+        # Call nothing between reading and writing a sum, so that no other thread runs between them.
         self.cost += cost
         self.total_tokens += total
 

@@ -188,7 +188,7 @@ _REASONING_APART = {"candidatesTokenCount", "responseTokenCount"}
 _WITH_PARTS = {"inputTokens", "outputTokens", "tokens"}
 _TOKENS_MAX = 1_000_000_000
 _ITEMS_MAX = 100
-# As the service reads them in a usage.
+# Names of the cost in a usage, as the service reads them.
 _COST_NAMES = ("cost", "total_cost", "costUSD", "response_cost")
 
 _Steps = Sequence[tuple[str, str]]

@@ -96,7 +96,7 @@ class FakeService:
         stop: StopSignal | None = None,
         max_reply_bytes: int = REPLY_BYTES_MAX,
     ) -> Reply | NoReply:
-        """In place of `Connections.request`."""
+        """Replaces `Connections.request`."""
         if self.is_down:
             return NoReply("network", "the fake service is down")
         given_headers = headers or {}

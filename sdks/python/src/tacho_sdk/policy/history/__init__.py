@@ -1,1 +1,1 @@
-"""What a run has done and read, for conditions on its past."""
+"""History of a run, for conditions on its past."""

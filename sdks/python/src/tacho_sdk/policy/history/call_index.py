@@ -25,11 +25,11 @@ class CallIndex:
         self._seen = 0
         # Places in the list of calls. Of most values there is one.
         self._places: dict[str | float, int | list[int]] = {}
-        # Of calls that must be judged for every value.
+        # Places of calls that must be judged for every value.
         self._others: list[int] = []
 
     def places_of(self, calls: Sequence[dict[str, Any]], value: str | float) -> list[int]:
-        """In order."""
+        """Add the new calls in order."""
         for place in range(self._seen, len(calls)):
             self._add(calls[place], place)
         self._seen = len(calls)

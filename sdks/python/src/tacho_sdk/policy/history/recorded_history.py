@@ -36,11 +36,11 @@ class RecordedHistory:
         self._asked: dict[str, tuple[str, Mapping[str, Any] | None]] = {}
         # Ids of calls whose output was read.
         self._read: dict[str, None] = {}
-        # What was decided about a tool and input.
+        # Decisions by tool and input.
         self._decisions: dict[tuple[str, str], str] = {}
 
     def see(self, event_type: str, payload: Mapping[str, Any] | None) -> None:
-        """An event of the run. Other types say nothing about its past."""
+        """An event of the run. Other types do not change its past."""
         facts = _fields(payload)
         if event_type == "LLM_CALL":
             self.converse(facts.get("messages"))
@@ -107,7 +107,7 @@ class RecordedHistory:
         if isinstance(call_id, str):
             _remember(self._read, call_id)
         tool, ended_input, error = _text(facts.get("toolName")), facts.get("input"), facts.get("error")
-        # What a model gets of a failure.
+        # The text of a failure that a model gets.
         if error is None:
             output = self._plain(facts.get("output"))
         else:
@@ -145,7 +145,7 @@ def _texts(content: object) -> list[str]:
 
 
 def _remember(known: dict[str, None], text: str) -> bool:
-    """False if it was there."""
+    """Adds a text. False if it was already there."""
     if text in known:
         return False
     known[text] = None

@@ -28,18 +28,18 @@ if TYPE_CHECKING:
 USER, UNLABELLED, UNKNOWN = "user", "unlabelled", "unknown"
 
 NO_OUTPUT = object()
-"""Of a call whose output the model does not get."""
+"""Output of a call that the model does not get."""
 
 _CALLS_MAX = 1_000
 _CARRIED_CALLS_MAX = 100
 _INPUT_CHARS_MAX = 131_072
 _CACHED_MAX = 256
-# Fewer are read at once.
+# Fewer outputs are read at once.
 _LATER_CHARS = 8_192
 # More do not wait: hosts would hold the texts of many outputs.
 _UNREAD_CHARS_MAX = 1_048_576
 _DONE, _NOT_PLAIN = object(), object()
-# Of calls by a value: each takes up to 70 kB.
+# Maximum number of indexes of calls by a value: each takes up to 70 kB.
 _INDEXES_MAX = 4
 _IS_UNKNOWN = 1 << SOURCES_MAX
 
@@ -53,16 +53,16 @@ class HistoryCall:
 
     tool: str
     input: Mapping[str, Any] | None
-    """What was judged; None if it could not be read."""
+    """Input that was judged; None if it could not be read."""
     ok: bool
     """Whether it ran and did not fail."""
     decision: str
     does: Sequence[str] = ()
-    """What the tool does."""
+    """Labels of the tool's effects."""
     labels: Sequence[str] = ()
-    """What its output is."""
+    """Labels of the tool's output."""
     output: object = NO_OUTPUT
-    """What the model gets of it."""
+    """Output that the model gets."""
 
 
 class RunHistory:
@@ -76,19 +76,19 @@ class RunHistory:
         self._unread: deque[Iterator[None]] = deque()
         self._unread_chars = 0
         self._is_reading = False
-        # By bit.
+        # Name of each source, by its bit.
         self._sources = [USER, UNLABELLED]
         self._origins: dict[str | float, list[str]] = {}
-        # By the bits of sources, which keep their labels.
+        # Labels by the bits of sources, which keep their labels.
         self._labels_of: dict[int, list[str]] = {}
         self._label_lists: dict[tuple[str, ...], list[str]] = {}
-        # Of inputs. `sys.intern` would keep each for ever in early releases of Python 3.12, and without the GIL.
+        # Keys of inputs. `sys.intern` would keep each for ever in early releases of Python 3.12, and without the GIL.
         self._keys: dict[str, str] = {}
         self._is_continued = False
         self._sorted_labels: list[str] | None = None
-        # By tool and path.
+        # Indexes by tool and path.
         self._indexes: dict[tuple[str | None, tuple[str, ...]], CallIndex] = {}
-        # What the loops of conditions found so far.
+        # Results of the loops of conditions so far.
         self.loops: dict[PastLoop, Judged] = {}
 
     def continues(self, carried: Mapping[str, Any] | None) -> None:
@@ -121,7 +121,7 @@ class RunHistory:
             self._read(call.output, call.labels or (UNLABELLED,))
 
     def _shared(self, labels: list[str]) -> list[str]:
-        """One list for all calls with these labels."""
+        """All calls with these labels share one list."""
         if len(self._label_lists) >= _CACHED_MAX:
             self._label_lists.clear()
         return self._label_lists.setdefault(tuple(labels), labels)
@@ -188,7 +188,7 @@ class RunHistory:
         return labels
 
     def carried(self) -> dict[str, Any]:
-        """What another process of the run needs, as plain JSON. Inputs and values are not part of it."""
+        """State that another process of the run needs, as plain JSON. Inputs and values are not part of it."""
         newest = self._calls.in_order[-_CARRIED_CALLS_MAX:]
         calls = [{name: call[name] for name in ("tool", "labels", "ok", "decision")} for call in newest]
         return {"labels": self.labels, "calls": calls}

@@ -70,7 +70,7 @@ def read_history(policies: Iterable[_HasCondition]) -> bool:
 
 
 def _evaluated(source: str, facts: Facts) -> bool | None:
-    """None if it cannot be evaluated."""
+    """Returns None if it cannot be evaluated."""
     result = compiled(source, of_labels=True)
     return None if isinstance(result, NotACondition) else evaluate(result, facts).matched
 

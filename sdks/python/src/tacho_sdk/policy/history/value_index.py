@@ -18,12 +18,12 @@ SOURCES_MAX = 16
 
 _SETS_MAX = 255
 _SLOTS_MIN = 1 << 11
-# That are added, or moved, in one part.
+# Hashes and slots that are added or moved in one part.
 _PART_HASHES = 1_024
 _PART_SLOTS = 8_192
 _SLOTS_MAX = 1 << 17
 _FILL_MAX = 0.85
-"""Of all slots."""
+"""Maximum share of used slots."""
 _ALL = (1 << SOURCES_MAX) - 1
 _HASH = (1 << 32) - 1
 # Numbers that people write in groups: of accounts, cards and phones. At least half of the characters are digits.
@@ -40,7 +40,7 @@ _VALUE_WORDS_MAX = 64
 
 class ValueIndex:
     def __init__(self, slots: int = _SLOTS_MIN) -> None:
-        # Hashes are keyed in each process: nobody can make two values with one hash.
+        # Hashes are keyed in each process: an attacker cannot construct two values with one hash.
         self._hashes = array("I", bytes(4 * slots))
         self._sources = bytearray(slots)
         # Four bits for each slot, by the low bits of a hash: 0 if no hash has them.
@@ -134,7 +134,7 @@ class ValueIndex:
                 end = at + size
                 word = joined[at:end]
                 hash_ = hash(word) & _HASH or 1
-                # As `_get`, without the call: most words are not there.
+                # Inlines `_get` to save the call: most words are not in the index.
                 if end > length or not bits[hash_ >> 3 & last_byte] >> (hash_ & 7) & 1:
                     continue
                 of_word = self._get(hash_)
@@ -165,7 +165,7 @@ class ValueIndex:
         return _SIZES[self._starts[(code & 63) << 6 | following & 63] | (2 << letters) - 2]
 
     def _add_start(self, word: str) -> None:
-        """Of a short word with a digit."""
+        """Adds the start of a short word with a digit."""
         row = (ord(word[0]) & 63) << 6
         if len(word) > 1:
             self._starts[row | ord(word[1]) & 63] |= 1 << len(word)
@@ -189,7 +189,7 @@ class ValueIndex:
                 if room == 0 and not bits[hash_ >> 3 & last_byte] >> (hash_ & 7) & 1:
                     self.is_full = True
                     continue
-                # As `_slot_of`.
+                # Inlines `_slot_of`.
                 step = hash_ >> 16 | 1
                 while content != 0 and content != hash_:
                     slot = (slot + step) & last
@@ -209,12 +209,12 @@ class ValueIndex:
         self._used += before_room - room
 
     def place_with(self, place: int, source: int) -> int:
-        """Of the set of sources that also has `source`. The same place if there are too many sets."""
+        """Place of the set of sources that also has `source`. The same place if there are too many sets."""
         sources = self._sets[place] | source
         known = self._place_of_set.get(sources)
         if known is not None:
             return known
-        # Far more than labels make, unless somebody makes them for that.
+        # Far more than labels need, unless an attacker constructs them.
         if len(self._sets) > _SETS_MAX:
             self.is_full = True
             return place
@@ -252,7 +252,7 @@ class ValueIndex:
             for hash_, place in zip(hashes[at : at + _PART_SLOTS], sources[at : at + _PART_SLOTS], strict=True):
                 if hash_:
                     slot = hash_ & last
-                    # As `_slot_of`: none of them is there yet.
+                    # Inlines `_slot_of` for hashes that are not in the table yet.
                     step = hash_ >> 16 | 1
                     while table[slot]:
                         slot = (slot + step) & last
