@@ -47,6 +47,11 @@ test('a value is found in another spelling', () => {
   }
 })
 
+test('an output of white space is read as fast as others: a stranger could stop the host with it for minutes', () => {
+  const output = `mallory (at) evil [dot] example (${' '.repeat(TEXT_CHARS - 100)}( bob`
+  assert.deepEqual(reading(output).origin('mallory@evil.example'), ['untrusted'])
+})
+
 test('a long output is read in other turns of the loop, or before a value is looked up', () => {
   const waiting: (() => void)[] = []
   const long = `${'word '.repeat(20_000)} mallory@evil.example`

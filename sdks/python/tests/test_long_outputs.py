@@ -84,6 +84,12 @@ def test_an_interrupt_during_a_part_makes_the_origin_of_values_unknown(monkeypat
     assert history.origin("alice@example.com") == ["unknown", "untrusted"], "later outputs are read"
 
 
+def test_white_space_is_read_as_fast_as_others_because_a_stranger_could_stop_the_host_with_it_for_minutes() -> None:
+    history = RunHistory()
+    ended(history, f"mallory (at) evil [dot] example ({' ' * 262_000}( bob")
+    assert history.origin("mallory@evil.example") == ["untrusted"]
+
+
 def client() -> FakeTacho:
     labels = (ToolLabels("read", output=["untrusted"]),)
     return fake_tacho(deployed_policies=[PAY], guard=GuardDefaults(labels=labels))
