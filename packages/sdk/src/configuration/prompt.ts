@@ -32,7 +32,7 @@ export interface Prompt<Variables> {
   render(...variables: {} extends Variables ? [variables?: Variables] : [variables: Variables]): string
 }
 
-const PLACEHOLDER = /\{\{\s*([^{}]+?)\s*\}\}/g
+const PLACEHOLDER = /\{\{([^{}]+)\}\}/g
 
 /** @internal @param onMissing receives the name of a placeholder that nothing filled. */
 export function toPrompt<Variables extends Readonly<Record<string, PromptValue>>>(
@@ -50,7 +50,8 @@ export function toPrompt<Variables extends Readonly<Record<string, PromptValue>>
     isFallback: deployed === undefined,
     render(variables?: Variables) {
       const givenValues = new Map<string, unknown>(Object.entries(variables ?? {}))
-      return content.replace(PLACEHOLDER, (placeholder, variable: string) => {
+      return content.replace(PLACEHOLDER, (placeholder, padded: string) => {
+        const variable = padded.trim()
         const value = givenValues.get(variable)
         if (value !== undefined) return textOf(value)
         // Others, such as `{{#if}}` of a template language, are not meant for it.

@@ -106,3 +106,11 @@ test('values that JSON would lose are written as what they hold', (t) => {
   ]
   for (const [value, text] of cases) assert.equal(prompt.render({ value: value as never }), text)
 })
+
+test('white space in a placeholder costs no more than other text', (t) => {
+  const fake = fakeTacho()
+  t.after(fake.close)
+  const content: string = `{{\n name\t}} {{ }} {{${' '.repeat(30_000)}`
+  const prompt = fake.tacho.prompt('padded', content)
+  assert.equal(prompt.render({ name: 'Ada' }), `Ada {{ }} {{${' '.repeat(30_000)}`)
+})
