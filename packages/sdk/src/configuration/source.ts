@@ -25,6 +25,7 @@ import {
   type DeployedPrompt,
 } from './configuration.ts'
 import type { ConfigurationCache } from './disk-cache.ts'
+import { readsInput } from './host-input.ts'
 
 export type ConfigurationListener = (current: Configuration, previous: Configuration | null) => void
 
@@ -333,7 +334,7 @@ export class ConfigurationSource {
     return request('GET', `/runtime-config?wait=${seconds}`, {
       ...asked,
       signal: wait.signal,
-      endWait: () => wait.abort(),
+      endWait: () => void (readsInput() || wait.abort()),
     })
   }
 

@@ -3,6 +3,7 @@ import assert from 'node:assert/strict'
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { text } from 'node:stream/consumers'
+import { setTimeout as wait } from 'node:timers/promises'
 import { test, type TestContext } from 'node:test'
 import { fileURLToPath } from 'node:url'
 import { json, startScriptedService, type Answer } from '@tacho/sdk-conformance/scripted-service.ts'
@@ -104,17 +105,21 @@ test('a program whose work is over ends while the request waits, and its events 
   assert.ok(labels.includes('last') && labels.includes('late'), labels.join())
 })
 
-test('a program that goes on, although only its input keeps it running, waits again', async (t) => {
+/** A program with the SDK, which writes each revision that it hears of. */
+const programOf = (url: string, then: string) => `
+    import { Socket } from 'node:net'
+    import { Tacho } from ${JSON.stringify(fileURLToPath(new URL('../../src/index.ts', import.meta.url)))}
+    const tacho = new Tacho({ apiKey: 'k', baseUrl: ${JSON.stringify(url)}, agentName: 'a' })
+    await tacho.configuration.ready(10000)
+    tacho.configuration.onChange(({ revision }) => console.log(revision))
+    ${then}`
+
+test('a program that goes on, although only outputs seem to be left, waits again', async (t) => {
   const { service, held } = await start(t)
   service.script('runtime-config', serve('a'), held)
-  const program = `
-    import { Tacho } from ${JSON.stringify(fileURLToPath(new URL('../../src/index.ts', import.meta.url)))}
-    const tacho = new Tacho({ apiKey: 'k', baseUrl: ${JSON.stringify(service.url)}, agentName: 'a' })
-    await tacho.configuration.ready(10000)
-    process.stdin.resume()`
-  // An input is listed as an output is.
+  const program = programOf(service.url, 'new Socket({ fd: 3 }).resume()')
   const child = spawn(process.execPath, ['--input-type=module', '-e', program], {
-    stdio: ['pipe', 'ignore', 'inherit'],
+    stdio: ['ignore', 'ignore', 'inherit', 'pipe'],
   })
   const exited = once(child, 'exit')
   t.after(() => child.kill())
@@ -123,6 +128,24 @@ test('a program that goes on, although only its input keeps it running, waits ag
     asked.map(({ path }) => path.includes('wait=')),
     [false, true, true, true],
   )
+  child.stdio[3]?.destroy()
+  assert.equal((await exited)[0], 0)
+})
+
+test('a program that reads its input, such as a server on stdio, hears of a change at once', async (t) => {
+  const { service, held, answerHeld } = await start(t)
+  service.script('runtime-config', serve('a'), held)
+  const program = programOf(service.url, 'process.stdin.resume()')
+  const child = spawn(process.execPath, ['--input-type=module', '-e', program], { stdio: ['pipe', 'pipe', 'ignore'] })
+  const exited = once(child, 'exit')
+  t.after(() => child.kill())
+  await service.until('runtime-config', 2)
+  // It looks at its process ten times.
+  await wait(1_000)
+  answerHeld(serve('b'))
+  const [line] = (await once(child.stdout, 'data')) as [Buffer]
+  assert.equal(line.toString(), 'b\n')
+  assert.equal((await service.until('runtime-config', 3)).length, 3)
   child.stdin.end()
   assert.equal((await exited)[0], 0)
 })
