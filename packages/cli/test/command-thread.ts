@@ -5,7 +5,6 @@
 import { setTimeout as wait } from 'node:timers/promises'
 import { Readable, Writable } from 'node:stream'
 import { parentPort, workerData } from 'node:worker_threads'
-import type * as main from '../src/main.ts'
 
 export interface CommandLine {
   args: readonly string[]
@@ -27,7 +26,10 @@ if (port === null) throw new Error('This module is a thread.')
 const CONNECTIONS = Symbol.for('undici.globalDispatcher.2')
 const MOMENT_MS = 2
 
-const { runCommandLine } = (await import((workerData as { main: string }).main)) as typeof main
+// Its own type would bring all of the command into the types of tests of other packages.
+const { runCommandLine } = (await import((workerData as { main: string }).main)) as {
+  runCommandLine(args: readonly string[]): Promise<number>
+}
 
 port.on('message', (line: CommandLine) => void run(line))
 
