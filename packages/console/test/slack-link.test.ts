@@ -65,8 +65,10 @@ describe('Slack', { skip: withoutChromium }, () => {
     await page.getByLabel('Signing secret').fill(SECRET)
     await assertLooks(page, 'new webhook for Slack')
     await page.getByRole('button', { name: 'Create webhook' }).click()
-    const [webhook] = (await tacho.service.operator<WebhookPage>(hooks())).body.items
-    assert.ok(webhook)
+    const webhook = await eventually(
+      async () => (await tacho.service.operator<WebhookPage>(hooks())).body.items[0],
+      'the webhook',
+    )
     const link = await press(webhook as CreatedWebhook)
 
     await page.context().clearCookies()

@@ -31,9 +31,12 @@ for (const signal of ['SIGTERM', 'SIGHUP'] as const) {
 
 test('a request that is on its way when the server stops is answered', async (t) => {
   const server = startProcess(t, temporaryDirectory(t), { TACHO_DRAIN_DELAY: '0s' })
-  const { hostname, port } = new URL(await server.ready())
+  const url = await server.ready()
+  const { hostname, port } = new URL(url)
   const late = connect(Number(port), hostname)
   await once(late, 'connect')
+  // Connections are accepted in their order: one that only the system has accepted is reset when the server stops to listen.
+  assert.equal((await fetch(`${url}/healthz`)).status, 200)
   server.signal('SIGTERM')
   await eventually(async () => {
     const other = connect(Number(port), hostname)

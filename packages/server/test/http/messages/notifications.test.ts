@@ -118,8 +118,12 @@ test('a flood is a few messages, which say how many wait', async () => {
   // At once: on a slow machine, one after the other would take longer than messages are held together.
   await Promise.all(Array.from({ length: 40 }, () => calls.ask({ timeoutMs: 60 * MINUTE })))
   await arrived(browser)
+  const sentAt = clockMs
   await settled()
-  assert.ok(browser.pushes.length <= 3, `${browser.pushes.length} messages`)
+  // A busy machine needs more turns of the clock, and each lets one more message pass.
+  const pauses = (clockMs - sentAt) / PAUSE
+  assert.ok(browser.pushes.length <= 1 + pauses, `${browser.pushes.length} messages in ${pauses} pauses`)
+  assert.ok(browser.pushes.length < 10, `${browser.pushes.length} messages`)
   const text = await textOf(person, browser.pushes[0] ?? assert.fail())
   assert.match(text.body.body, /\d+ more wait$/)
 })
