@@ -74,7 +74,7 @@ function replaceStream(name: 'stdout' | 'stderr'): () => string {
   return () => Buffer.concat(chunks).toString()
 }
 
-/** As the end of a process does. One whose answer nobody reads does not keep a process, but counts among its resources. */
+/** Closes connections, as the end of a process does: a connection with an unread answer still counts among the resources. */
 async function closeConnections(): Promise<void> {
   const globals = globalThis as unknown as Record<symbol, { destroy(): Promise<void> } | undefined>
   const connections = globals[CONNECTIONS]

@@ -1,4 +1,4 @@
-/** The history of approvals: requests whose caller gave up, requests that the record closed later, and requests that nobody answered. */
+/** The history of approvals: withdrawn requests, requests that a later event closed, and expired requests. */
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import { inputHash as hashOf } from '../../policy/src/input/input-hash.ts'

@@ -145,7 +145,7 @@ describe('comparing runs', { skip: withoutChromium }, () => {
     await close()
   })
 
-  test('a failed step is marked, an end is never empty, and a difference of nearly nothing is none', async () => {
+  test('a failed step is marked, an end is never empty, and a cost difference below $0.0001 is shown as none', async () => {
     const start = Date.now() - 35_000
     const run = (runId: string, cost: number, call: object, end: object) => [
       event({ runId, eventType: 'LLM_CALL', label: 'Hm', timestamp: start, payload: { cost } }),

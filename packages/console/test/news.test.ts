@@ -26,7 +26,7 @@ test('rows that no longer match are counted while they stay', () => {
   assert.deepEqual(newsOf([], rows('a')), { items: [], news: 1, gone: 0 })
 })
 
-test('a row that moves to the front is one that moved, and so is none that it passes', () => {
+test('a row that moves to the front counts as moved, and the rows that it passes do not', () => {
   assert.equal(movedOf(rows('a', 'b', 'c'), rows('c', 'a', 'b')), 1)
   assert.equal(movedOf(rows('a', 'b', 'c'), rows('c', 'b', 'a')), 2)
   assert.equal(movedOf(rows('a', 'b', 'c'), rows('x', 'a', 'c', 'z')), 0)

@@ -9,8 +9,8 @@ export type NotificationKind = (typeof NOTIFICATION_KINDS)[number]
 export type NotificationEvent = (typeof NOTIFICATION_EVENTS)[number]
 
 /**
- * Message that the service sends to a browser, encrypted. It contains only ids: the push service and the screen of a signed-out
- * browser learn no more.
+ * Message that the service sends to a browser, encrypted. It contains only ids, so that the push service and the screen
+ * of a signed-out browser show nothing else.
  */
 export interface PushedNotification {
   event: NotificationEvent

@@ -1,4 +1,4 @@
-/** Of Node, undocumented and in all its versions. */
+/** An entry of Node's list of handles, which is undocumented but in all its versions. */
 interface Handle {
   fd?: number
   isPaused?: () => boolean

@@ -256,7 +256,7 @@ function atomsOf(
       .map((text) => JSON.stringify(text))
       .join(', ')}]`
   return [
-    // Lists the good values, so it also asks for values that nobody has decided about yet.
+    // A list of the good values: the condition also asks for new values, which no decision covers yet.
     ...(isShort(good) ? [atom(`!(${name} in ${listed(good)})`, 'string', 1, (value: string) => !good.has(value))] : []),
     ...(isShort(bad) ? [atom(`${name} in ${listed(bad)}`, 'string', 2, (value: string) => bad.has(value))] : []),
   ]

@@ -119,7 +119,7 @@ test('a webhook takes presses up to its rate, and tells one over it when to come
   assert.equal(refused.headers.get('retry-after'), '1')
 })
 
-test('a workspace whose presses nobody takes the answers of leaves room for those of others', async () => {
+test('a workspace whose answers are never taken does not block the answers of other workspaces', async () => {
   const silent = createTcpServer((socket) => socket.on('error', () => undefined)).listen(0, '127.0.0.1')
   await once(silent, 'listening')
   const nowhere = `http://127.0.0.1:${(silent.address() as AddressInfo).port}/`

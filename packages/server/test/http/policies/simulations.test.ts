@@ -215,7 +215,7 @@ test('the decisions of people are compared with those of the policy, on the tool
   const others = { approved: 0, rejected: 1, expired: 0 }
   const approvalsOf = async (condition: string) => (await simulated({ condition, days: 1 })).approvals
   const isLarge = 'tool.input.amount > 50.0'
-  // Nobody asked this policy about the calls of another tool, so a rejection of one does not contradict it.
+  // The policy is about one tool. A rejected call of another tool does not contradict it.
   assert.deepEqual(await approvalsOf(`tool.name == "${tool}" && ${isLarge}`), { hits, others })
   // A condition that names no tool is about those that it hits.
   const ofTools = `tool.name.endsWith("${tool}") && ${isLarge}`
