@@ -201,18 +201,21 @@ def test_nobody_is_asked_for_a_call_whose_caller_left_before(start: Callable[...
     process, ran, codes = start("one"), list[int](), list[Any]()
     service.decide()
 
-    def late() -> None:
-        time.sleep(2)
+    def late(is_caller_there: bool) -> None:
+        def call() -> Any:
+            # The thread between them begins to wait only after this one has started.
+            until(lambda: is_caller_there or _callers_of(threading.get_ident())[1])
+            return result_of(lambda: process.call_guarded("refund", {"n": 1}, lambda: ran.append(1)))
+
         with ThreadPoolExecutor() as inner:
-            call = functools.partial(process.call_guarded, "refund", {"n": 1}, lambda: ran.append(1))
-            codes.append(inner.submit(result_of, call).result())
+            codes.append(inner.submit(call).result())
 
     with pytest.raises(FutureTimeout), ThreadPoolExecutor() as pool:
-        pool.submit(late).result(timeout=0.1)
+        pool.submit(late, False).result(timeout=0.1)
     assert ran == [] and codes == ["caller_gone"] and not service.approvals
     # The end of a block without an exception waits for its calls.
     with ThreadPoolExecutor() as pool:
-        pool.submit(late)
+        pool.submit(late, True)
     assert ran == [1]
 
 
