@@ -4,11 +4,18 @@ interface Handle {
   isPaused?: () => boolean
 }
 
+interface NodeProcess {
+  /** To the process that forked this one. */
+  channel?: { fd?: number }
+  _getActiveHandles?: () => readonly Handle[]
+}
+
 /**
- * Whether the host reads its standard input. Node lists an input as it lists an output (idle-host.ts), but that of a server on stdio, such
- * as one of MCP, keeps the process running.
+ * Whether the host reads its standard input, as a server of MCP on stdio does, or messages of the process that forked it, as a worker
+ * does. Node lists both as it lists an output (idle-host.ts), but they keep the process running.
  */
 export function readsInput(): boolean {
-  const { process } = globalThis as { process?: { _getActiveHandles?: () => readonly Handle[] } }
-  return process?._getActiveHandles?.().some((handle) => handle.fd === 0 && !handle.isPaused?.()) ?? false
+  const { process } = globalThis as { process?: NodeProcess }
+  const inputs = new Set<unknown>([0, process?.channel?.fd ?? 0])
+  return process?._getActiveHandles?.().some((handle) => inputs.has(handle.fd) && !handle.isPaused?.()) ?? false
 }

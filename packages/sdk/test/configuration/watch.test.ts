@@ -2,6 +2,7 @@
 import assert from 'node:assert/strict'
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
+import type { Readable } from 'node:stream'
 import { text } from 'node:stream/consumers'
 import { setTimeout as wait } from 'node:timers/promises'
 import { test, type TestContext } from 'node:test'
@@ -132,20 +133,26 @@ test('a program that goes on, although only outputs seem to be left, waits again
   assert.equal((await exited)[0], 0)
 })
 
-test('a program that reads its input, such as a server on stdio, hears of a change at once', async (t) => {
-  const { service, held, answerHeld } = await start(t)
-  service.script('runtime-config', serve('a'), held)
-  const program = programOf(service.url, 'process.stdin.resume()')
-  const child = spawn(process.execPath, ['--input-type=module', '-e', program], { stdio: ['pipe', 'pipe', 'ignore'] })
-  const exited = once(child, 'exit')
-  t.after(() => child.kill())
-  await service.until('runtime-config', 2)
-  // It looks at its process ten times.
-  await wait(1_000)
-  answerHeld(serve('b'))
-  const [line] = (await once(child.stdout, 'data')) as [Buffer]
-  assert.equal(line.toString(), 'b\n')
-  assert.equal((await service.until('runtime-config', 3)).length, 3)
-  child.stdin.end()
-  assert.equal((await exited)[0], 0)
-})
+for (const [reads, listens, stdio] of [
+  ['its input, such as a server on stdio,', 'process.stdin.resume()', ['pipe', 'pipe', 'ignore']],
+  ['messages of its parent', 'process.on("message", () => process.disconnect())', ['ignore', 'pipe', 'ignore', 'ipc']],
+] as const) {
+  test(`a program that reads ${reads} hears of a change at once`, async (t) => {
+    const { service, held, answerHeld } = await start(t)
+    service.script('runtime-config', serve('a'), held)
+    const program = programOf(service.url, listens)
+    const child = spawn(process.execPath, ['--input-type=module', '-e', program], { stdio: [...stdio] })
+    const exited = once(child, 'exit')
+    t.after(() => child.kill())
+    await service.until('runtime-config', 2)
+    // It looks at its process ten times.
+    await wait(1_000)
+    answerHeld(serve('b'))
+    const [line] = (await once(child.stdout as Readable, 'data', { signal: AbortSignal.timeout(60_000) })) as [Buffer]
+    assert.equal(line.toString(), 'b\n')
+    assert.equal((await service.until('runtime-config', 3)).length, 3)
+    if (child.connected) child.send('end')
+    child.stdin?.end()
+    assert.equal((await exited)[0], 0)
+  })
+}
