@@ -14,10 +14,10 @@ export interface Sought {
 
 interface Index {
   readonly first: Value | undefined
-  /** The first one with an input: the history forgets the oldest input first. */
-  oldest?: ReadonlyMap<string, Value>
   seen: number
-  /** Places in the list. `undefined`: of calls that have a turn for each value. */
+  /** Calls at the beginning that have no input: the history forgets the oldest ones. They have a turn for each value. */
+  forgotten: number
+  /** Places in the list, also of calls whose input was forgotten. `undefined`: of calls that have a turn for each value. */
   readonly places: Map<Value | undefined, number[]>
 }
 
@@ -35,13 +35,12 @@ export function placesOf(sought: Sought): (calls: readonly Value[], scope: Scope
     const ofCalls = indexes.get(calls) ?? new Map<string, Index>()
     let index = ofCalls.get(path)
     if (!index && ofCalls.size >= INDEXES_MAX) return undefined
-    if (index?.first !== calls[0] || index?.oldest?.has('input') === false) index = undefined
-    if (!index) ofCalls.set(path, (index = { first: calls[0], seen: 0, places: new Map() }))
+    if (index?.first !== calls[0]) index = undefined
+    if (!index) ofCalls.set(path, (index = { first: calls[0], seen: 0, forgotten: 0, places: new Map() }))
     indexes.set(calls, ofCalls)
     const { places } = index
     for (; index.seen < calls.length; index.seen++) {
       const call = calls[index.seen] as ReadonlyMap<string, Value>
-      if (call.has('input')) index.oldest ??= call
       const callKey = keyOf(
         sought.path.reduce<unknown>((at, key) => (at instanceof Map ? at.get(key) : undefined), call),
       )
@@ -49,8 +48,15 @@ export function placesOf(sought: Sought): (calls: readonly Value[], scope: Scope
       if (known) known.push(index.seen)
       else places.set(callKey, [index.seen])
     }
-    return [...(places.get(value) ?? []), ...(places.get(undefined) ?? [])].sort((a, b) => a - b)
+    while (index.forgotten < calls.length && !hasInput(calls[index.forgotten])) index.forgotten++
+    const { forgotten } = index
+    const others = [...(places.get(value) ?? []), ...(places.get(undefined) ?? [])].filter((at) => at >= forgotten)
+    return [...Array(forgotten).keys(), ...others.sort((a, b) => a - b)]
   }
+}
+
+function hasInput(call: Value | undefined): boolean {
+  return (call as ReadonlyMap<string, Value>).has('input')
 }
 
 /** Undefined: its comparison costs steps, or it may equal a value of another type. */

@@ -117,11 +117,12 @@ export class RunHistory implements History {
     const cached = this.#origins.get(value)
     if (cached) return cached
     this.#readAll()
-    const found = this.#values.find(value)
-    const labels = this.#sources.filter((_, bit) => (found & (1 << bit)) !== 0)
-    if (this.#isContinued || this.#values.isFull) labels.push(HISTORY_LABELS.unknown)
     if (this.#origins.size >= CACHED_MAX) this.#origins.clear()
-    const origin = labels.toSorted()
+    const sources = this.#values.find(value)
+    const origin: string[] = []
+    for (let bit = 0; sources >>> bit !== 0; bit++) if (sources & (1 << bit)) origin.push(this.#sources[bit] as string)
+    if (this.#isContinued || this.#values.isFull) origin.push(HISTORY_LABELS.unknown)
+    if (origin.length > 1) origin.sort()
     this.#origins.set(value, origin)
     return origin
   }

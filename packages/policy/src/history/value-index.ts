@@ -18,12 +18,12 @@ const PART_CHARS = 16_384
 /** Maximum share of used slots. */
 const FILL_MAX = 0.85
 /** Numbers that people write in groups: of accounts, cards and phones. At least half of the characters are digits. */
-const GROUPED = /^(?=(?:\D*\d){5}).{7,34}$/s
+const GROUPED_DIGITS_MIN = 5
+const GROUPED_MIN = 7
+const GROUPED_MAX = 34
 const GROUP_MAX = 7
 /** Longest value that is looked up: a longer one is no name, number or address. */
 const VALUE_WORDS_MAX = 64
-
-const DIGITS = /^[0-9]+$/
 
 /** Differs in each process, so that an attacker cannot construct two values with one hash. */
 const SEED = crypto.getRandomValues(new Uint32Array(1))[0] as number
@@ -85,40 +85,59 @@ export class ValueIndex {
   }
 
   #findText(text: string): number {
-    const words = wordsOf(text)
-    if (words.length > VALUE_WORDS_MAX) return 0
-    const [number, ...others] = numbersOf(text)
-    const isNumber = number !== undefined && others.length === 0 && words.every((word) => DIGITS.test(word))
-    const asNumber = isNumber ? this.#get(hashOf(number, NUMBER)) : 0
-    return asNumber | this.#findWords(words) | this.#findGrouped(words.join(''))
+    const plain = plainOf(text)
+    let joined = ''
+    let words = 0
+    let digits = 0
+    let first = 0
+    let previous = 0
+    let inOrder = ~0
+    for (let at = 0; at < plain.length; at++) {
+      const start = at
+      let hash = SEED
+      // Behind the end, `charCodeAt` is slow.
+      for (; at < plain.length; at++) {
+        const code = plain.charCodeAt(at)
+        if (!isOfWord(code)) break
+        if (code < 58) digits++
+        hash = hashed(hash, code)
+      }
+      if (at === start) continue
+      if (++words > VALUE_WORDS_MAX) return 0
+      joined += plain.slice(start, at)
+      hash = mixed(hash)
+      if (words === 1) first = hash
+      else if (inOrder !== 0) inOrder &= this.#get(pairOf(previous, hash))
+      previous = hash
+    }
+    if (words === 0) return 0
+    const asWords = words === 1 ? this.#get(first) : inOrder
+    const asNumber = digits === joined.length ? this.#findNumber(text) : 0
+    return asNumber | asWords | this.#findGrouped(joined, digits)
   }
 
-  #findWords(words: readonly string[]): number {
-    const hashes = words.map((word) => hashOf(word, SEED))
-    const [first, second] = hashes
-    if (first === undefined) return 0
-    if (second === undefined) return this.#get(first)
-    let sources = ~0
-    for (let at = 1; at < hashes.length && sources !== 0; at++) {
-      sources &= this.#get(pairOf(hashes[at - 1] as number, hashes[at] as number))
-    }
-    return sources
+  #findNumber(text: string): number {
+    const [number, ...others] = numbersOf(text)
+    return number === undefined || others.length > 0 ? 0 : this.#get(hashOf(number, NUMBER))
   }
 
   /** The same characters in other groups: `GB33BUKB2020` is `GB33 BUKB 2020`. */
-  #findGrouped(joined: string): number {
-    if (!GROUPED.test(joined) || joined.replace(/\D/g, '').length * 2 < joined.length) return 0
+  #findGrouped(joined: string, digits: number): number {
+    const { length } = joined
+    if (digits < GROUPED_DIGITS_MIN || digits * 2 < length || length < GROUPED_MIN || length > GROUPED_MAX) return 0
     // From each place with the word before it: the sources that have the rest of the value.
     const known = new Map<number, number>()
-    const innerRest = (at: number, length: number, previous: number): number => {
-      if (at === joined.length) return ~0
-      const key = at * 8 + length
+    const innerRest = (at: number, before: number, previous: number): number => {
+      if (at === length) return ~0
+      const key = at * 8 + before
       const remembered = known.get(key)
       if (remembered !== undefined) return remembered
       let sources = 0
-      for (let size = 1; size <= GROUP_MAX && at + size <= joined.length; size++) {
-        const hash = hashOf(joined.slice(at, at + size), SEED)
-        const pair = length === 0 ? this.#get(hash) : this.#get(hash) & this.#get(pairOf(previous, hash))
+      let unmixed = SEED
+      for (let size = 1; size <= GROUP_MAX && at + size <= length; size++) {
+        unmixed = hashed(unmixed, joined.charCodeAt(at + size - 1))
+        const hash = mixed(unmixed)
+        const pair = before === 0 ? this.#get(hash) : this.#get(hash) & this.#get(pairOf(previous, hash))
         if (pair !== 0) sources |= pair & innerRest(at + size, size, hash)
       }
       known.set(key, sources)

@@ -17,13 +17,15 @@ def is_indexed(value: object) -> bool:
 
 
 class CallIndex:
-    """Grows with the calls; the history makes a new one when it forgets a call or an input."""
+    """Grows with the calls; the history makes a new one when it forgets a call."""
 
-    def __init__(self, path: Sequence[str], forgotten: int) -> None:
-        self.forgotten = forgotten
+    def __init__(self, path: Sequence[str], forgotten_calls: int) -> None:
+        self.forgotten_calls = forgotten_calls
         self._path = path
         self._seen = 0
-        # Places in the list of calls. Of most values there is one.
+        # Calls at the beginning that have no input: the history forgets the oldest ones. They must be judged for every value.
+        self._forgotten_inputs = 0
+        # Places in the list of calls, also of those whose input was forgotten. Of most values there is one.
         self._places: dict[str | float, int | list[int]] = {}
         # Places of calls that must be judged for every value.
         self._others: list[int] = []
@@ -35,7 +37,12 @@ class CallIndex:
         self._seen = len(calls)
         places = self._places.get(value, [])
         known = [places] if isinstance(places, int) else places
-        return sorted([*known, *self._others]) if self._others else known
+        while self._forgotten_inputs < len(calls) and "input" not in calls[self._forgotten_inputs]:
+            self._forgotten_inputs += 1
+        first = self._forgotten_inputs
+        if first == 0 and not self._others:
+            return known
+        return [*range(first), *sorted(place for place in (*known, *self._others) if place >= first)]
 
     def _add(self, call: dict[str, Any], place: int) -> None:
         value: Any = call

@@ -154,10 +154,10 @@ class RunHistory:
         if not is_indexed(value):
             return None
         index = self._indexes.get((tool, path))
-        if index is None or index.forgotten != self.forgotten_inputs:
+        if index is None or index.forgotten_calls != self.forgotten_calls:
             if index is None and len(self._indexes) >= _INDEXES_MAX:
                 return None
-            index = self._indexes[tool, path] = CallIndex(path, self.forgotten_inputs)
+            index = self._indexes[tool, path] = CallIndex(path, self.forgotten_calls)
         calls = self.calls if tool is None else self.calls_of(tool)
         return index.places_of(calls, value)  # type: ignore[arg-type]
 
