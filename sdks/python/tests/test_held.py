@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import functools
 import gc
 import json
 import os
@@ -13,7 +12,7 @@ import sys
 import textwrap
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Coroutine, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from concurrent.futures import TimeoutError as FutureTimeout
 from pathlib import Path
@@ -66,38 +65,51 @@ def is_asked(service: Outliving) -> Callable[[], bool]:
     return lambda: bool(events_of(service, "POLICY_DECISION"))
 
 
-def by_timeout_of_a_task(process: Process, call: Callable[[], Any]) -> None:
-    async def main() -> None:
-        with pytest.raises(asyncio.TimeoutError):
-            # On a busy machine, the call asks late.
-            await asyncio.wait_for(process.acall_guarded("refund", {"n": 1}, _async(call)), 3)
+def once_asked(process: Process, act: Callable[[], object]) -> None:
+    """A call asks late on a busy machine."""
 
-    asyncio.run(main())
+    def work() -> None:
+        until(is_asked(process._service))
+        act()
+
+    threading.Thread(target=work, daemon=True).start()
+
+
+async def _times_out(process: Process, call: Coroutine[Any, Any, Any]) -> None:
+    calling = asyncio.ensure_future(call)
+    await asyncio.to_thread(until, is_asked(process._service))
+    with pytest.raises(asyncio.TimeoutError):
+        await asyncio.wait_for(calling, 0.1)
+
+
+def by_timeout_of_a_task(process: Process, call: Callable[[], Any]) -> None:
+    asyncio.run(_times_out(process, process.acall_guarded("refund", {"n": 1}, _async(call))))
 
 
 def by_timeout_around_a_thread(process: Process, call: Callable[[], Any]) -> None:
-    async def main() -> None:
-        with pytest.raises(asyncio.TimeoutError):
-            await asyncio.wait_for(asyncio.to_thread(process.call_guarded, "refund", {"n": 1}, call), 3)
-
-    asyncio.run(main())
+    asyncio.run(_times_out(process, asyncio.to_thread(process.call_guarded, "refund", {"n": 1}, call)))
 
 
 def by_timeout_around_a_thread_that_waits_late(process: Process, call: Callable[[], Any]) -> None:
+    waits = threading.Event()
+    decision = threading.Timer(8, process._service.decide)
+
     def work() -> Any:
         with ThreadPoolExecutor() as pool:
             future = pool.submit(process.call_guarded, "refund", {"n": 1}, call)
             until(is_asked(process._service))
             # As LangGraph on a busy machine: its tool asks before its own thread waits for it.
             time.sleep(0.5)
+            waits.set()
             return future.result()
 
     async def main() -> None:
+        calling = asyncio.ensure_future(asyncio.to_thread(work))
+        assert await asyncio.to_thread(waits.wait, 60)
+        decision.start()
         with pytest.raises(asyncio.TimeoutError):
-            await asyncio.wait_for(asyncio.to_thread(work), 1)
+            await asyncio.wait_for(calling, 0.5)
 
-    decision = threading.Timer(8, process._service.decide)
-    decision.start()
     asyncio.run(main())
     decision.cancel()
 
@@ -114,8 +126,11 @@ def by_timeout_of_a_future(process: Process, call: Callable[[], Any]) -> None:
     with pytest.raises(FutureTimeout), ThreadPoolExecutor() as pool:
         future = pool.submit(process.call_guarded, "refund", {"n": 1}, call)
         until(is_asked(process._service))
-        threading.Timer(0.5, process._service.decide).start()
-        future.result(timeout=0.1)
+        try:
+            future.result(timeout=0.1)
+        finally:
+            # The end of the block waits for the call.
+            threading.Timer(0.5, process._service.decide).start()
 
 
 def by_end_of_the_run(process: Process, call: Callable[[], Any]) -> None:
@@ -128,7 +143,7 @@ def by_end_of_the_run(process: Process, call: Callable[[], Any]) -> None:
 
 def by_signal_of_the_host(process: Process, call: Callable[[], Any]) -> None:
     stop = tacho.StopSignal()
-    threading.Timer(0.3, stop.set).start()
+    once_asked(process, stop.set)
     result_of(lambda: process.call_guarded("refund", {"n": 1}, call, stop=stop))
 
 
@@ -227,7 +242,7 @@ def test_a_later_equal_call_asks_anew_here_and_in_a_process_with_an_older_handle
     run = process.start_run()
     before = json.loads(json.dumps(run.to_handle()))
     stop = tacho.StopSignal()
-    threading.Timer(0.3, stop.set).start()
+    once_asked(process, stop.set)
     ran: list[int] = []
     with run.within():
         code = result_of(lambda: process.call_guarded("refund", {"n": 1}, lambda: ran.append(1), stop=stop))
@@ -248,7 +263,7 @@ def test_a_later_equal_call_asks_anew_here_and_in_a_process_with_an_older_handle
 
 def test_the_same_key_names_the_call_that_was_left(start: Callable[..., Process], service: Outliving) -> None:
     process, stop, ran = start("one"), tacho.StopSignal(), []
-    threading.Timer(0.3, stop.set).start()
+    once_asked(process, stop.set)
     with process.run():
         result_of(lambda: process.call_guarded("refund", {"n": 1}, lambda: ran.append(1), stop=stop, key="order-7"))
         service.decide()
@@ -308,9 +323,15 @@ def test_a_cancelled_tool_did_not_fail(start: Callable[..., Process], service: O
     service.policies = []
 
     async def main() -> None:
+        has_begun = asyncio.Event()
+
+        async def refund() -> None:
+            has_begun.set()
+            await asyncio.sleep(3_600)
+
         with process.run():
-            task = asyncio.ensure_future(process.acall_guarded("refund", {}, lambda: asyncio.sleep(60), tool_call_id="c1"))
-            await asyncio.sleep(0.5)
+            task = asyncio.ensure_future(process.acall_guarded("refund", {}, refund, tool_call_id="c1"))
+            await has_begun.wait()
             task.cancel()
             with pytest.raises(asyncio.CancelledError):
                 await task
@@ -328,15 +349,17 @@ def test_a_thread_of_anyio_knows_that_its_caller_left() -> None:
     anyio = pytest.importorskip("anyio")
     left, told, ended = threading.Event(), list[bool](), threading.Event()
 
-    def work() -> None:
+    def work(leave: Callable[[], object]) -> None:
         told.append(_callers_of(threading.get_ident())[1])
+        leave()
         left.wait(60)
         told.append(_callers_of(threading.get_ident())[1])
         ended.set()
 
     async def main() -> None:
-        with anyio.move_on_after(0.1):
-            await to_thread.run_sync(work, abandon_on_cancel=True)
+        loop = asyncio.get_running_loop()
+        with anyio.CancelScope() as scope:
+            await to_thread.run_sync(work, lambda: loop.call_soon_threadsafe(scope.cancel), abandon_on_cancel=True)
         left.set()
         assert ended.wait(60)
 

@@ -81,9 +81,12 @@ def test_a_service_that_does_not_offer_it_sees_the_requests_of_before(make: Make
 def test_a_service_that_answers_early_is_not_asked_without_end(make: Make, service: Service) -> None:
     offering = Offering(service)
     service.script("/runtime-config", offering.first, lambda _: (304, None, {"etag": 'W/"r1"', "x-tacho-wait": "25"}))
+    started_at = time.monotonic()
     client = make()
     assert client.tacho.configuration.ready(120)
     service.until(lambda: len(offering.asked) >= 2)
     time.sleep(1.5)
-    assert len(offering.asked) <= 4
+    # A second lies between two of them.
+    asked = len(offering.asked)
+    assert asked <= 2 + time.monotonic() - started_at
     assert client.codes == []
