@@ -242,7 +242,10 @@ describe('policies and prompts', { skip: withoutChromium }, () => {
     const items = [{ kind: 'policy', id: 'refund-limit' }]
     await tacho.service.operator(`${ofDevelopment}/rollback`, { method: 'POST', body: { items, note: null } })
     await page.getByRole('dialog').getByRole('button', { name: 'Roll back' }).click()
-    await page.getByRole('alert').getByText('version 1 of the policy refund-limit is in force now, not 2').waitFor()
+    await page
+      .getByRole('alert')
+      .getByText('Expected version 2 of the policy refund-limit in force, but version 1 is.')
+      .waitFor()
     assert.equal(await page.getByRole('dialog').getByRole('button', { name: 'Roll back' }).isDisabled(), true)
     await page.getByRole('dialog').getByRole('button', { name: 'Cancel' }).click()
     const again = [{ ...items[0], version: '2' }]

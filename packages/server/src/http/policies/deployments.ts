@@ -140,18 +140,16 @@ function resultOf(published: Published, itemName: string): PublicationResult | R
       return refuse('conflict', `There is no earlier version of the ${itemName} in this environment`)
     case 'overtaken': {
       const { inForce, seen } = published
-      const now = inForce === null ? 'no version' : `version ${inForce}`
       return refuse(
         'conflict',
-        `Somebody published meanwhile: ${now} of the ${itemName} is in force now, not ${seen ?? 'none'}. Nothing was changed`,
+        `Expected ${versionText(seen)} of the ${itemName} in force, but ${versionText(inForce)} is. Nothing was changed`,
       )
     }
     case 'other_earlier': {
       const { restores, seen } = published
-      const earlier = restores === null ? 'no version' : `version ${restores}`
       return refuse(
         'conflict',
-        `Somebody published meanwhile: a rollback of the ${itemName} restores ${earlier} now, not ${seen}. Nothing was changed`,
+        `Expected a rollback of the ${itemName} to restore ${versionText(seen)}, but it would restore ${versionText(restores)}. Nothing was changed`,
       )
     }
     case 'no_share':
@@ -160,6 +158,8 @@ function resultOf(published: Published, itemName: string): PublicationResult | R
       return refuse('conflict', TOO_LARGE[published.limit])
   }
 }
+
+const versionText = (version: number | null): string => (version === null ? 'no version' : `version ${version}`)
 
 const NO_SHARE = {
   no_other: 'has no version in force for the other sessions; deploy one first',

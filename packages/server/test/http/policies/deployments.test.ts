@@ -184,12 +184,16 @@ test('a rollback names what the person saw, and is refused when that is not in f
   )
   const before = await state()
   for (const [refused, sentence] of [
-    [await goBack('3', '2'), `version 2 of the policy ${policy.policyId} is in force now, not 3`],
-    [await goBack(null), `version 2 of the policy ${policy.policyId} is in force now, not none`],
-    [await goBack('2', '3'), `a rollback of the policy ${policy.policyId} restores version 1 now, not 3`],
+    [await goBack('3', '2'), `Expected version 3 of the policy ${policy.policyId} in force, but version 2 is`],
+    [await goBack('9', '2'), `Expected version 9 of the policy ${policy.policyId} in force, but version 2 is`],
+    [await goBack(null), `Expected no version of the policy ${policy.policyId} in force, but version 2 is`],
+    [
+      await goBack('2', '3'),
+      `Expected a rollback of the policy ${policy.policyId} to restore version 3, but it would restore version 1`,
+    ],
   ] as const) {
     assert.deepEqual(refusalOf(refused), [409, 'conflict'])
-    assert.equal(detailOf(refused), `Somebody published meanwhile: ${sentence}. Nothing was changed`)
+    assert.equal(detailOf(refused), `${sentence}. Nothing was changed`)
   }
   for (const wrong of [{ replaces: '0' }, { replaces: 2 }, { restores: null }, { restores: 'newest' }]) {
     const body = { items: [{ kind: 'policy', id: policy.policyId, ...wrong }] }
