@@ -2,7 +2,12 @@ import assert from 'node:assert/strict'
 import { mkdirSync, writeFileSync } from 'node:fs'
 import path from 'node:path'
 import { after, before, test } from 'node:test'
-import { startServer, type TestServer } from './tacho.ts'
+import { operatorClient } from '../src/engine/operator-client.ts'
+import { carryOut, readPresent } from '../src/policies/apply/carry-out.ts'
+import { planOf } from '../src/policies/apply/plan.ts'
+import { manifestOf } from '../src/policies/apply/read-manifest.ts'
+import { findWorkspace } from '../src/tenants/tenants.ts'
+import { OPERATOR_TOKEN, startServer, type TestServer } from './tacho.ts'
 
 let server: TestServer
 before(async () => {
@@ -145,6 +150,30 @@ test('an interrupted apply can be repeated', async () => {
   const { code, stdout } = await apply('--yes')
   assert.equal(code, 0)
   assert.match(stdout, /~ policy refunds: version 2 -> 3\n\nPlan: 1 deployed\.\nDone\.\n$/)
+})
+
+test('what another person deployed after the plan was made is not overwritten', async () => {
+  write(
+    'tacho.yaml',
+    `${POLICIES.replace('HIGH', 'CRITICAL')}environments:\n  staging: { policies: [refunds] }\n  production: { policies: [] }\n`,
+  )
+  const before = await inForce('policies')
+  const manifest = await manifestOf(path.join(server.directory, 'tacho.yaml'))
+  const client = operatorClient(server.url, OPERATOR_TOKEN)
+  const workspace = await findWorkspace(client, undefined)
+  const present = await readPresent(client, workspace, manifest)
+  const planned = planOf(manifest, present, { prune: true })
+  assert.ok(planned.ok)
+  assert.deepEqual(before, ['production 1,staging 3'])
+  await server.text('policies', 'deploy', 'refunds@1', '--environment', 'default/staging')
+  await assert.rejects(carryOut(client, workspace.id, manifest, present, planned.plan, null), {
+    name: 'Stop',
+    message:
+      'Environment staging is no longer as in the plan: version 1 of policy refunds is in force, not version 3. That deployment was refused: apply again for a new plan.',
+  })
+  assert.deepEqual(await inForce('policies'), ['production 1,staging 1'])
+  assert.equal((await apply('--yes')).code, 0)
+  assert.deepEqual(await inForce('policies'), ['production 1,staging 4'])
 })
 
 test('two files share an environment: only --prune undeploys what another one deployed, and the plan says so', async () => {

@@ -170,6 +170,17 @@ test('a policy is created from a file, versioned, deployed and promoted', async 
   )
   assert.match(await done('policies', 'promote', '--all', ...places), /The same versions are already deployed/)
   assert.match(await done('policies', 'list'), /^refunds +2 +development 2, staging 2 +HIGH +WARN/m)
+  for (const [act, expected] of [
+    [['deploy', 'refunds@1', '--replaces', '1'], 'version 1'],
+    [['undeploy', 'refunds', '--replaces', 'none'], 'no version'],
+  ] as const) {
+    const { code, stderr } = await server.tacho(['policies', ...act, ...STAGING])
+    assert.equal(code, 1)
+    assert.ok(stderr.startsWith(`tacho: Expected ${expected} of the policy refunds in force, but version 2 is.`), stderr)
+  }
+  await done('policies', 'deploy', 'refunds@1', '--replaces', '2', ...STAGING)
+  await done('policies', 'undeploy', 'refunds', '--replaces', '1', ...STAGING)
+  await done('policies', 'deploy', 'refunds', '--replaces', 'none', ...STAGING)
   await done('policies', 'push', 'refunds', '--action', 'ALLOW', '--note', 'A draft')
   const inForce = await done('policies', 'show', 'refunds')
   assert.match(

@@ -1,5 +1,5 @@
 /** deploy, undeploy, promote and rollback, shared by prompts and policies. */
-import type { DeployableKind, PublicationResult } from '@tacho/contract/policies/deployment.ts'
+import type { DeployableKind, Deployment, PublicationResult } from '@tacho/contract/policies/deployment.ts'
 import type { Command } from 'commander'
 import { eachItem } from '@tacho/client/items.ts'
 import { setTimeout as sleep } from 'node:timers/promises'
@@ -31,6 +31,7 @@ interface NoteOptions {
 interface DeployOptions extends EnvironmentOptions, NoteOptions {
   number?: string
   share?: string
+  replaces?: string
   wait?: true | number
 }
 
@@ -39,6 +40,8 @@ interface PromoteOptions extends ServerOptions, NoteOptions {
   to: string
   all?: true
 }
+
+const REPLACES = ['--replaces <version>', 'change nothing if another version is in force; none: if any is'] as const
 
 const SHARES = `
 With --share, the other sessions keep the version in force. A session gets the same version in every process. Another
@@ -59,6 +62,7 @@ export function addDeploying(commands: Command, kind: DeployableKind, one: strin
     deployCommand.option('--share <percent>', 'only so many percent of the sessions get it, 1 to 99; 0 ends its share')
   }
   deployCommand
+    .option(...REPLACES)
     .option('--note <text>', 'reason, stored with the deployment')
     .option(
       '--wait [seconds]',
@@ -72,6 +76,7 @@ export function addDeploying(commands: Command, kind: DeployableKind, one: strin
     .action((name: string, options: DeployOptions) => deploy(kind, name, options))
 
   inEnvironment(commands.command(`undeploy <${one}>`).description(`remove a ${kind} from an environment`))
+    .option(...REPLACES)
     .option('--note <text>', 'reason, stored with the deployment')
     .addHelpText('after', `\nExample:\n  tacho ${plural} undeploy refunds --environment acme/staging`)
     .action((name: string, options: DeployOptions) => undeploy(kind, name, options))
@@ -101,15 +106,20 @@ async function deploy(kind: DeployableKind, name: string, options: DeployOptions
     throw wrongUsage(`--number must be a number such as 3, not ${JSON.stringify(options.number)}.`)
   }
   const share = options.share === undefined ? undefined : shareOf(options.share)
+  const expected = replacesOf(options)
   const client = connect(options)
   const place = await findPlace(client, options.environment, '--environment')
   const { item, number } = await findVersioned(client, place.workspace.id, kind, name)
   const shared = share === 0 ? await findDeployment(client, place.environment.id, kind, item.id) : null
   const ended = shared?.share?.version
   const version = options.number ?? number ?? ended ?? item.newest
+  const seen = options.replaces === undefined && shared !== null ? seenOf(shared) : expected
   const result = await client.deploy({
     params: { environmentId: place.environment.id },
-    body: { items: [{ kind, id: item.id, version, ...(share !== undefined && { share }) }], ...noteOf(options) },
+    body: {
+      items: [{ kind, id: item.id, version, ...seen, ...(share !== undefined && { share }) }],
+      ...noteOf(options),
+    },
   })
   if (options.wait !== undefined && !options.json) printLine('Waiting for the clients …')
   const has = options.wait === undefined ? null : await untilClientsHaveIt(client, place.environment.id, options.wait)
@@ -154,10 +164,11 @@ function tellClients({ current, asking }: ClientCounts): void {
 }
 
 async function undeploy(kind: DeployableKind, name: string, options: DeployOptions): Promise<void> {
+  const seen = replacesOf(options)
   const { client, place, item } = await target(kind, name, options)
   const result = await client.deploy({
     params: { environmentId: place.environment.id },
-    body: { items: [{ kind, id: item.id, version: null }], ...noteOf(options) },
+    body: { items: [{ kind, id: item.id, version: null, ...seen }], ...noteOf(options) },
   })
   tell(result, place.name, options, `No version of ${kind} ${printable(item.name)} is deployed there.`)
 }
@@ -165,13 +176,12 @@ async function undeploy(kind: DeployableKind, name: string, options: DeployOptio
 async function rollBack(kind: DeployableKind, name: string, options: DeployOptions): Promise<void> {
   const { client, place, item } = await target(kind, name, options)
   const deployed = await findDeployment(client, place.environment.id, kind, item.id)
-  // Two rollbacks at once would go back twice. A damaged version counts as none.
-  const seen = deployed?.damaged ? {} : { replaces: deployed?.version ?? null }
+  // Two rollbacks at once would go back twice.
   const earlier = deployed?.earlierVersion ?? null
   const result = await client.rollBack({
     params: { environmentId: place.environment.id },
     body: {
-      items: [{ kind, id: item.id, ...seen, ...(earlier !== null && { restores: earlier }) }],
+      items: [{ kind, id: item.id, ...seenOf(deployed), ...(earlier !== null && { restores: earlier }) }],
       ...noteOf(options),
     },
   })
@@ -201,6 +211,23 @@ function shareOf(text: string): number {
   if (digits === undefined)
     throw wrongUsage(`--share must be a whole percentage from 0 to 99, such as 10%, not ${JSON.stringify(text)}.`)
   return Number(digits)
+}
+
+interface Seen {
+  replaces?: string | null
+}
+
+/** The version that the person expects to be in force. */
+function replacesOf({ replaces }: DeployOptions): Seen {
+  if (replaces === undefined) return {}
+  if (replaces === 'none') return { replaces: null }
+  if (/^[1-9][0-9]{0,8}$/.test(replaces)) return { replaces }
+  throw wrongUsage(`--replaces must be a number such as 3, or none, not ${JSON.stringify(replaces)}.`)
+}
+
+/** The version that was read. A damaged one counts as none for the server. */
+function seenOf(deployed: Pick<Deployment, 'version' | 'damaged'> | null): Seen {
+  return deployed?.damaged ? {} : { replaces: deployed?.version ?? null }
 }
 
 /** Null: no version of it is deployed there. */

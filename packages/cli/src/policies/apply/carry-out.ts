@@ -4,7 +4,8 @@
  */
 import { allItems } from '@tacho/client/items.ts'
 import type { Workspace } from '@tacho/contract/tenants/workspace.ts'
-import type { OperatorClient } from '../../engine/operator-client.ts'
+import { Refused, type OperatorClient } from '../../engine/operator-client.ts'
+import { printable } from '../../engine/output.ts'
 import { failed } from '../../engine/stop.ts'
 import type { Manifest } from './manifest.ts'
 import {
@@ -41,23 +42,60 @@ export async function carryOut(
     }
   }
   const idOf = ({ name, id }: DeploymentChange) => id ?? created.get(name) ?? ''
-  for (const { environmentId, changes } of deployments) {
+  for (const { environment, environmentId, changes } of deployments) {
+    const damaged = damagedIn(present.environments.get(environment))
     // A publication changes a prompt once, and a share needs its version in force first.
     for (const hasShare of [false, true]) {
-      const items = changes
-        .filter(({ share }) => (share !== undefined) === hasShare)
-        .map((change) => ({
-          kind: change.kind,
-          id: idOf(change),
-          version: change.to,
-          ...(change.share !== undefined && { share: change.share }),
-        }))
-      if (items.length > 0) await client.deploy({ params: { environmentId }, body: { items, note } })
+      const parts = changes.filter(({ share }) => (share !== undefined) === hasShare)
+      const items = parts.map((change) => ({
+        kind: change.kind,
+        id: idOf(change),
+        version: change.to,
+        // What the plan showed. A damaged version counts as none for the server.
+        ...(!damaged.has(keyOf(change)) && { replaces: change.from }),
+        ...(change.share !== undefined && { share: change.share }),
+      }))
+      if (items.length === 0) continue
+      try {
+        await client.deploy({ params: { environmentId }, body: { items, note } })
+      } catch (error) {
+        throw (await overtakenFailure(client, environmentId, parts, error, environment)) ?? error
+      }
     }
   }
   for (const { environmentId, rules } of labels) {
     await client.changeToolLabels({ params: { environmentId }, body: { labels: rules } })
   }
+}
+
+const keyOf = ({ kind, name }: Pick<DeploymentChange, 'kind' | 'name'>): string => `${kind} ${name}`
+
+const damagedIn = (environment: PresentEnvironment | undefined): Set<string> =>
+  new Set(environment?.inForce.filter(({ damaged }) => damaged).map(keyOf))
+
+/** Names what another person deployed after the plan was made. Null: the deployment was refused for another reason. */
+async function overtakenFailure(
+  client: OperatorClient,
+  environmentId: string,
+  changes: readonly DeploymentChange[],
+  error: unknown,
+  environment: string,
+) {
+  if (!(error instanceof Refused) || error.result.code !== 'conflict') return null
+  const inForce = await allItems(client.listDeployments, { params: { environmentId } })
+  const versions = new Map(inForce.map((row) => [keyOf(row), row.version]))
+  const moved = changes.flatMap((change) => {
+    const now = versions.get(keyOf(change)) ?? null
+    if (now === change.from) return []
+    const [planned, actual] = [change.from, now].map((version) =>
+      version === null ? 'no version' : `version ${version}`,
+    )
+    return [`${actual} of ${change.kind} ${printable(change.name)} is in force, not ${planned}`]
+  })
+  if (moved.length === 0) return null
+  return failed(
+    `Environment ${printable(environment)} is no longer as in the plan: ${moved.join('; ')}. That deployment was refused: apply again for a new plan.`,
+  )
 }
 
 /** Returns the id of the prompt. */

@@ -26,7 +26,7 @@ export interface Present {
 
 export interface PresentEnvironment {
   id: string
-  inForce: (Pick<Listed, 'kind' | 'id' | 'name' | 'version'> & Partial<Pick<Listed, 'share'>>)[]
+  inForce: (Pick<Listed, 'kind' | 'id' | 'name' | 'version'> & Partial<Pick<Listed, 'share' | 'damaged'>>)[]
   /** By name: the share that ended last, if nothing changed since. */
   endedShares?: ReadonlyMap<string, EndedShare>
   /** Undefined: the file has none, so they were not read. */
