@@ -36,7 +36,7 @@ export function AssignDialog(props: DialogProps<string | null> & { workspaceId: 
   const id = useId()
   const [name, setName] = useState(current ?? '')
   const { data: me } = useQuery(meQuery)
-  const { data: people = [] } = useQuery({
+  const { data: people } = useQuery({
     queryKey: ['people', workspaceId],
     queryFn: () => allItems(api.listOperators, { params: { workspaceId }, query: { limit: 200 } }),
   })
@@ -44,6 +44,8 @@ export function AssignDialog(props: DialogProps<string | null> & { workspaceId: 
   const mine = me?.email ?? me?.name
   // Without a name, Enter assigns to oneself: the most frequent case by keyboard.
   const isToMe = name.trim() === '' && mine !== undefined && mine !== current
+  const names = people?.flatMap((person) => [person.email, person.name].map((one) => one.toLowerCase()))
+  const isStranger = names?.includes(name.trim().toLowerCase()) === false && ![current, mine, ''].includes(name.trim())
   return (
     <FormDialog
       title={`Assign${them(targets)}`}
@@ -68,12 +70,17 @@ export function AssignDialog(props: DialogProps<string | null> & { workspaceId: 
         className="field h-10 w-full text-base"
       />
       <datalist id={`${id}-people`}>
-        {people.map((person) => (
+        {people?.map((person) => (
           <option key={person.id} value={person.email}>
             {person.name}
           </option>
         ))}
       </datalist>
+      {isStranger && (
+        <p role="status" className="mt-1 text-sm text-amber">
+          ! Nobody in this workspace has this name or address. It is assigned as typed.
+        </p>
+      )}
       <div className="mt-2 flex gap-2">
         {!isToMe && mine !== undefined && mine !== current && (
           <Button onClick={() => assign.mutate(mine)} busy={assign.isPending}>
