@@ -6,7 +6,7 @@ import { newPerson } from '../../server/test/http/people/browser.ts'
 import { eventually } from '../../server/test/setup/eventually.ts'
 import { event } from '../../server/test/setup/service.ts'
 import { withoutChromium } from './setup/chromium.ts'
-import { assertLooks, HARM, startConsole, type TestConsole } from './setup/console.ts'
+import { assertLooks, HARM, PHONE, startConsole, type TestConsole } from './setup/console.ts'
 
 const MINUTE_MS = 60_000
 
@@ -120,7 +120,7 @@ describe('scores', { skip: withoutChromium }, () => {
     const { page, close } = await tacho.open(`${tacho.home}/judge?name=verdict&agent=support`)
     const judgement = page.getByRole('form', { name: 'Judgement' })
     const run = page.getByRole('region', { name: 'Run' })
-    await run.getByRole('link', { name: 'chat-3' }).waitFor()
+    await run.getByText('chat-3', { exact: true }).waitFor()
     await page.getByText('Run 1 of 4.').waitFor()
     await page.getByText('Queues').click()
     await page.getByRole('button', { name: 'Give these runs to a person…' }).click()
@@ -134,36 +134,48 @@ describe('scores', { skip: withoutChromium }, () => {
     await page.waitForURL(
       (url) => url.searchParams.get('name') === 'verdict' && url.searchParams.get('agent') === 'support',
     )
-    await run.getByRole('link', { name: 'chat-3' }).waitFor()
+    await run.getByText('chat-3', { exact: true }).waitFor()
     await page.getByText('Run 1 of 4.').waitFor()
     await run.getByText(HARM.slice(0, 20)).first().waitFor()
+    await run.getByRole('link').first().getByText(HARM.slice(0, 20)).waitFor()
     await assertLooks(page, 'the queue to judge')
+    // On a phone, what is judged and one row of filters come before the run.
+    await page.setViewportSize(PHONE.viewport)
+    const filters = page.getByRole('button', { name: 'Filters (1)' })
+    const bar = page.getByRole('search')
+    assert.ok(((await bar.boundingBox())?.height ?? 0) < 60, 'the filters take one row')
+    await filters.click()
+    await bar.getByLabel('Status').selectOption('Completed')
+    await page.getByRole('button', { name: 'Filters (2)' }).click()
+    await bar.getByLabel('Status').waitFor({ state: 'hidden' })
+    await page.setViewportSize({ width: 1280, height: 800 })
+    await run.getByText('chat-3', { exact: true }).waitFor()
     await page.keyboard.press('n')
-    await run.getByRole('link', { name: 'chat-2' }).waitFor()
+    await run.getByText('chat-2', { exact: true }).waitFor()
     await judgement.getByRole('button', { name: /^Undo/ }).click()
-    await run.getByRole('link', { name: 'chat-3' }).waitFor()
+    await run.getByText('chat-3', { exact: true }).waitFor()
     await page.keyboard.press('n')
-    await run.getByRole('link', { name: 'chat-2' }).waitFor()
+    await run.getByText('chat-2', { exact: true }).waitFor()
     await page.getByText('Run 2 of 4.').waitFor()
     await page.keyboard.press('c')
     await judgement.getByLabel('Why').fill('too short')
     await page.keyboard.press('Escape')
     await page.keyboard.press('0')
-    await run.getByRole('link', { name: 'chat-1' }).waitFor()
+    await run.getByText('chat-1', { exact: true }).waitFor()
     await page.getByText('1 judged now. 1 skipped.').waitFor()
     await page.keyboard.press('u')
-    await run.getByRole('link', { name: 'chat-2' }).waitFor()
+    await run.getByText('chat-2', { exact: true }).waitFor()
     assert.deepEqual(await runs('unscored=verdict&status=COMPLETED'), ['chat-3', 'chat-2', 'chat-1', 'chat-0'])
     await page.keyboard.press('1')
-    await run.getByRole('link', { name: 'chat-1' }).waitFor()
+    await run.getByText('chat-1', { exact: true }).waitFor()
     await judgement.getByLabel('A number or a word instead').fill('polite')
     await page.keyboard.press('Enter')
-    await run.getByRole('link', { name: 'chat-0' }).waitFor()
+    await run.getByText('chat-0', { exact: true }).waitFor()
     await page.keyboard.press('Escape')
     await judgement.getByRole('button', { name: /^\S* ?Good/ }).click()
     await page.getByRole('heading', { name: 'No run is left to judge' }).waitFor()
     await page.getByRole('button', { name: 'Look again' }).click()
-    await run.getByRole('link', { name: 'chat-3' }).waitFor()
+    await run.getByText('chat-3', { exact: true }).waitFor()
     assert.deepEqual(await runs('unscored=verdict&status=COMPLETED'), ['chat-3'])
     assert.deepEqual(await runs('score=verdict=polite'), ['chat-1'])
     await close()
@@ -185,7 +197,7 @@ describe('scores', { skip: withoutChromium }, () => {
     )
     const labels = async () => (await runs('score=speed&agent=quick&limit=100')).length
     const { page, close } = await tacho.open(`${tacho.home}/judge?name=speed&agent=quick`)
-    await page.getByRole('region', { name: 'Run' }).getByRole('link', { name: 'quick-21' }).waitFor()
+    await page.getByRole('region', { name: 'Run' }).getByText('quick-21', { exact: true }).waitFor()
     // All within one task of the page: no run can come in between, and the first page of the queue ends before them.
     await page.evaluate(() => {
       for (let n = 0; n < 21; n++) {
@@ -193,7 +205,7 @@ describe('scores', { skip: withoutChromium }, () => {
       }
     })
     await page.getByText('21 judged now.').waitFor()
-    await page.getByRole('region', { name: 'Run' }).getByRole('link', { name: 'quick-0' }).waitFor()
+    await page.getByRole('region', { name: 'Run' }).getByText('quick-0', { exact: true }).waitFor()
     await eventually(async () => (await labels()) === 21, 'all labels')
     assert.deepEqual(
       (await runs('score=speed=false&agent=quick')).map((runId) => Number(runId.slice('quick-'.length))),
@@ -217,7 +229,7 @@ describe('scores', { skip: withoutChromium }, () => {
       ['quick-19', '0'],
       ['quick-18', '1'],
     ] as const) {
-      await second.page.getByRole('region', { name: 'Run' }).getByRole('link', { name: runId }).waitFor()
+      await second.page.getByRole('region', { name: 'Run' }).getByText(runId, { exact: true }).waitFor()
       await second.page.keyboard.press(key)
     }
     await eventually(async () => (await runs('score=speed=0.5')).includes('quick-19'), 'the second judgement')

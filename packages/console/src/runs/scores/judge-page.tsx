@@ -19,6 +19,8 @@ import { useKeys } from '../../web/ui/keys.ts'
 import { RangeChoice } from '../../web/ui/range-choice.tsx'
 import { NO_RANGE, timesOfRange } from '../../web/address.ts'
 import { Refused, Empty, PagePending, Trouble } from '../../web/ui/states.tsx'
+import { runName } from '../../web/text/format.ts'
+import { ShownText } from '../../web/text/shown-text.tsx'
 import { Time } from '../../web/text/times.tsx'
 import { useTitle } from '../../web/ui/browser.ts'
 import { JudgesDialog } from './judges-dialog.tsx'
@@ -179,6 +181,9 @@ interface FiltersProps {
 function QueueFilters({ environmentId, name, search, set, onJudges }: FiltersProps) {
   const { data: names = [] } = useQuery(scoreNamesQuery(environmentId))
   const share = search.share?.toString()
+  const [isOpen, setOpen] = useState(false)
+  const { by, agent, status, since, from, to } = search
+  const count = [by, share, agent, status, since, from ?? to].filter((value) => value !== undefined).length
   return (
     <div role="search" className="flex flex-wrap items-center gap-2 py-2">
       <TextFilter
@@ -188,39 +193,46 @@ function QueueFilters({ environmentId, name, search, set, onJudges }: FiltersPro
         value={name}
         suggestions={names.map((known) => known.name)}
         onChange={(text) => set({ name: text })}
+        className="w-36 max-sm:min-w-0 max-sm:flex-1"
       />
-      <Choice
-        label="Not judged"
-        all="Not judged by you"
-        value={search.by}
-        options={[['anyone', 'Not judged by anyone']]}
-        onChange={(by) => set({ by })}
-      />
-      <Choice
-        label="Share of the runs"
-        all="All runs"
-        value={share}
-        options={[...new Set([...SHARES.map(String), ...(share === undefined ? [] : [share])])].map((one) => [
-          one,
-          `${one} % of the runs`,
-        ])}
-        onChange={(one) => set({ share: one })}
-      />
-      <TextFilter label="Agent" placeholder="Agent" value={search.agent} onChange={(agent) => set({ agent })} />
-      <Choice
-        label="Status"
-        all="Any outcome"
-        value={search.status}
-        options={ENDED.map((status) => [status, statusWord(status)])}
-        onChange={(status) => set({ status })}
-      />
-      <RangeChoice
-        label="Started"
-        range={search}
-        byDefault={null}
-        onChange={(range) => set({ ...NO_RANGE, ...range })}
-      />
-      <Button onClick={onJudges}>Compare judges</Button>
+      {/* On a phone, the conversation needs the room. */}
+      <Button className="sm:hidden" aria-expanded={isOpen} onClick={() => setOpen(!isOpen)}>
+        {count > 0 ? `Filters (${count})` : 'Filters'}
+      </Button>
+      <div className={`contents ${isOpen ? '' : 'max-sm:hidden'}`}>
+        <Choice
+          label="Not judged"
+          all="Not judged by you"
+          value={search.by}
+          options={[['anyone', 'Not judged by anyone']]}
+          onChange={(by) => set({ by })}
+        />
+        <Choice
+          label="Share of the runs"
+          all="All runs"
+          value={share}
+          options={[...new Set([...SHARES.map(String), ...(share === undefined ? [] : [share])])].map((one) => [
+            one,
+            `${one} % of the runs`,
+          ])}
+          onChange={(one) => set({ share: one })}
+        />
+        <TextFilter label="Agent" placeholder="Agent" value={search.agent} onChange={(agent) => set({ agent })} />
+        <Choice
+          label="Status"
+          all="Any outcome"
+          value={search.status}
+          options={ENDED.map((status) => [status, statusWord(status)])}
+          onChange={(status) => set({ status })}
+        />
+        <RangeChoice
+          label="Started"
+          range={search}
+          byDefault={null}
+          onChange={(range) => set({ ...NO_RANGE, ...range })}
+        />
+        <Button onClick={onJudges}>Compare judges</Button>
+      </div>
       <Queues name={name} search={search} />
     </div>
   )
@@ -261,7 +273,7 @@ const NO_PROBLEMS: never[] = []
 function Judged({ environmentId, run }: { environmentId: string; run: OperatorRun }) {
   const params = route.useParams()
   const { steps, isPending, error, query } = useSteps(environmentId, run.runId, false)
-  const { runId, agent, startedAt } = run
+  const { runId, title, agent, startedAt } = run
   const stepBars = useMemo(() => barsOf(steps), [steps])
   return (
     <section aria-label="Run" className="flex min-h-0 flex-1 flex-col">
@@ -269,10 +281,16 @@ function Judged({ environmentId, run }: { environmentId: string; run: OperatorRu
         <Link
           to="/w/$workspace/$environment/runs/$runId"
           params={{ ...params, runId }}
-          className="link min-w-0 truncate font-medium"
+          title={title ?? runId}
+          className="link min-w-0 truncate font-medium max-sm:w-full"
         >
-          <bdi>{runId}</bdi>
+          <ShownText text={runName(run)} />
         </Link>
+        {title !== null && (
+          <bdi className="max-w-40 min-w-0 truncate font-mono text-xs text-soft" title={runId}>
+            {runId}
+          </bdi>
+        )}
         <RunStatusChip run={run} />
         <bdi className="text-soft">{agent.name}</bdi>
         <span className="text-soft">
