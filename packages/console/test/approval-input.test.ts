@@ -50,6 +50,14 @@ describe('the input of an approval', { skip: withoutChromium }, () => {
     await close()
   })
 
+  test('a reason that quotes stands between marks of the other kind', async () => {
+    const id = await ask('quotes', { reason: 'policy "Refunds": ask Ada' })
+    const { page, close } = await tacho.open(`${approvals()}/${id}`)
+    await pane(page).getByText('‘policy "Refunds": ask Ada’').waitFor()
+    await calls.decide(id, 'REJECTED')
+    await close()
+  })
+
   test('a text cannot lie: what does not show, letters that look like others, and texts that look like numbers', async () => {
     const fields = { toolName: 'r\u0435fund', reason: 'Pay 5\u200b00\u202e now\nand go' }
     const id = await ask('lies', {

@@ -12,14 +12,16 @@ interface Props {
 /** Text of clients: what would not show is an escape, and a word with letters of two scripts is marked. */
 export function ShownText({ text, lineBreaks = false, quoted = false }: Props) {
   const parts = shownParts(text, { lineBreaks })
+  // A quotation inside has marks of the other kind.
+  const marks = /["“”]/.test(text) ? '‘’' : '“”'
   return (
     <>
-      {quoted && <Mark>“</Mark>}
+      {quoted && <Mark>{marks[0]}</Mark>}
       {/* Only its place identifies a part. */}
       {parts.map((shownPart, at) => (
         <Part key={at} part={shownPart} />
       ))}
-      {quoted && <Mark>”</Mark>}
+      {quoted && <Mark>{marks[1]}</Mark>}
     </>
   )
 }
@@ -50,7 +52,7 @@ export function Escape({ text }: { text: string }) {
   )
 }
 
-function Mark({ children }: { children: string }) {
+function Mark({ children }: { children: string | undefined }) {
   return <span className="text-soft select-none">{children}</span>
 }
 
