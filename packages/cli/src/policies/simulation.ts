@@ -56,7 +56,7 @@ export function printResult({ action, severity, onError }: Simulation, result: S
   for (const { message } of result.warnings) printLine(`Warning: ${printable(message)}.`)
   printLine(strong(`It ${DOES[action]} ${what}.`))
   printLine(`Calls from ${result.from} to ${result.to}.`)
-  if (result.askedPerDay !== undefined) printLine(`It would ask ${counted(result.askedPerDay, 'time')} a day.`)
+  if (result.askedPerDay !== undefined) printLine(askedLine(result.askedPerDay, result.askedSince))
   if (result.past) printPast(result.past)
   if (failures > 0) printFailures(result, matched, onError === null ? `severity ${severity}` : `onError ${onError}`)
   printStates(result)
@@ -65,6 +65,11 @@ export function printResult({ action, severity, onError }: Simulation, result: S
   printTools(result)
   printRuns(result)
   printApprovals(result)
+}
+
+/** Results of older servers do not say since when. */
+function askedLine(perDay: number, since = 'the first of these calls'): string {
+  return `It would ask ${counted(perDay, 'time')} a day, on average since ${since}.`
 }
 
 type Past = NonNullable<SimulationResult['past']>

@@ -8,7 +8,7 @@ import { callInShort } from '@tacho/contract/runs/call-text.ts'
 import { api } from '../web/api.ts'
 import { Button } from '../web/ui/button.tsx'
 import { Choice } from '../web/ui/filters.tsx'
-import { number, counted } from '../web/text/format.ts'
+import { number, counted, minuteOfDay } from '../web/text/format.ts'
 import { Refused } from '../web/ui/states.tsx'
 import { Section } from '../web/ui/section.tsx'
 import type { Draft } from './draft.ts'
@@ -144,7 +144,10 @@ function SimulationResult({ result }: { result: Result }) {
         </ul>
       )}
       {result.askedPerDay !== undefined && result.hits > 0 && (
-        <p>It would ask {counted(result.askedPerDay, 'time')} a day.</p>
+        <p>
+          It would ask {counted(result.askedPerDay, 'time')} a day, on average since{' '}
+          {result.askedSince === undefined ? 'the first of these calls' : minuteOfDay(Date.parse(result.askedSince))}.
+        </p>
       )}
       {result.past && <Past past={result.past} />}
       {result.states && <States states={result.states} />}

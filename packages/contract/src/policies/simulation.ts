@@ -136,8 +136,11 @@ export const SimulationResult = Type.Object(
     askedPerDay: Type.Optional(
       Type.Number({
         minimum: 0,
-        description: 'How often it would have asked, on average since the first call that was examined, at least a day',
+        description: 'How often it would have asked, on average since `askedSince`',
       }),
+    ),
+    askedSince: Type.Optional(
+      time('Start of the period of `askedPerDay`: the first call that was examined, or a day before the end'),
     ),
     past: Type.Optional(past),
     flow: Type.Optional(flow),

@@ -30,7 +30,7 @@ interface Tried extends Hit {
   keys: readonly string[]
 }
 
-export type TrialFindings = Omit<SimulationResult, 'approvals' | 'to' | 'from' | 'askedPerDay'>
+export type TrialFindings = Omit<SimulationResult, 'approvals' | 'to' | 'from' | 'askedPerDay' | 'askedSince'>
 
 export type Trial = ReturnType<typeof createTrial>
 

@@ -234,8 +234,16 @@ async function resultOf(
     warnings.push({ code: 'not_all_looked_at', field: null, message })
   }
   // Before the first call there was nothing to ask about.
-  const askedPerDay = Math.round((findings.hits * 10 * DAY_MS) / Math.max(DAY_MS, to - firstAt)) / 10
-  return { ...findings, ...(asks && { askedPerDay }), from: isoTime(from), to: isoTime(to), approvals, warnings }
+  const askedSince = Math.min(firstAt, to - DAY_MS)
+  const askedPerDay = Math.round((findings.hits * 10 * DAY_MS) / (to - askedSince)) / 10
+  return {
+    ...findings,
+    ...(asks && { askedPerDay, askedSince: isoTime(askedSince) }),
+    from: isoTime(from),
+    to: isoTime(to),
+    approvals,
+    warnings,
+  }
 }
 
 const PAGE_STEPS = 1_000

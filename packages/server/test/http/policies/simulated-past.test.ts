@@ -76,6 +76,8 @@ test('a condition on labels counts what the run had read before each call, in it
   )
   const result = await simulated(environmentId, { action: 'REQUIRE_APPROVAL' })
   assert.deepEqual([result.calls, result.hits, result.failures, result.askedPerDay], [9, 1, 0, 1])
+  // All calls are of the last minutes: the average is over a day, and says so.
+  assert.equal(Date.parse(result.to) - Date.parse(result.askedSince ?? ''), 86_400_000)
   assert.deepEqual(
     result.hitRuns.map(({ runId, toolName }) => [runId, toolName]),
     [['leaks', 'send_mail']],
