@@ -71,10 +71,9 @@ test('runs that were asked the same do not push those out that were asked someth
 test('the first sentence says where two runs part', () => {
   const step = (index: number, label: string, eventType = 'TOOL_CALL') =>
     ({ index, label, eventType, eventId: `${label} ${index}` }) as Step
-  const failure = (eventId: string) => ({
-    failure: { errorClass: null, message: 'Provider answered 503', place: 'tool' as const, name: 'pay', eventId },
-  })
-  const none = { failure: null }
+  const failure = (...eventIds: string[]) =>
+    new Map(eventIds.map((id) => [id, { is: 'FAILED' as const, word: 'failed', why: 'Provider answered 503' }]))
+  const none = failure()
   const both = (index: number, label: string, type?: string) => ({
     a: step(index, label, type),
     b: step(index, label, type),
@@ -85,6 +84,32 @@ test('the first sentence says where two runs part', () => {
     'They part at step 3: track_parcel, then refund_payment → 503; in the first run it did not fail.',
   )
   assert.equal(partingText(same, { a: none, b: none }), null)
+  // An outcome that failed repeats what a tool said before it.
+  const ended = [...same, both(3, 'End', 'SESSION_OUTCOME')]
+  assert.equal(
+    partingText(ended, { a: none, b: failure('refund_payment 2', 'End 3') }),
+    'They part at step 3: track_parcel, then refund_payment → 503; in the first run it did not fail.',
+  )
+  assert.equal(
+    partingText(ended, { a: none, b: failure('End 3') }),
+    'They part at step 4: refund_payment, then End → 503; in the first run it did not fail.',
+  )
+  // Both failed in the same step, so it explains nothing.
+  assert.equal(
+    partingText(ended, { a: failure('refund_payment 2'), b: failure('refund_payment 2', 'End 3') }),
+    'They part at step 4: refund_payment, then End → 503; in the first run it did not fail.',
+  )
+  // A call that only one run made, because a policy blocked it in the other.
+  const judged = [
+    both(0, 'track_parcel'),
+    { a: step(1, 'refund_payment'), b: null },
+    { a: null, b: step(1, 'refund_payment', 'POLICY_DECISION') },
+  ]
+  const blocked = new Map([['refund_payment 1', { is: 'BLOCKED' as const, word: 'blocked', why: 'by a policy' }]])
+  assert.equal(
+    partingText(judged, { a: none, b: blocked }),
+    'They part at step 2: track_parcel, then refund_payment → blocked; in the first run it was not.',
+  )
   const other = [
     both(0, 'track_parcel'),
     { a: step(1, 'get_order'), b: null },

@@ -80,8 +80,11 @@ function Comparison({ a, b }: { a: string; b: string }) {
   const areComplete = stepsA.isComplete && stepsB.isComplete
   const policiesA = usePolicyVersions({ environmentId: idA, runId: a }, stepsA.steps, areComplete)
   const policiesB = usePolicyVersions({ environmentId: idB, runId: b }, stepsB.steps, areComplete)
-  const marksA = useProblemMarks(useProblems(idA, runA.data, stepsA.steps, NONE_LOST).problems)
-  const marksB = useProblemMarks(useProblems(idB, runB.data, stepsB.steps, NONE_LOST).problems)
+  const problemsA = useProblems(idA, runA.data, stepsA.steps, NONE_LOST)
+  const problemsB = useProblems(idB, runB.data, stepsB.steps, NONE_LOST)
+  const marksA = useProblemMarks(problemsA.problems)
+  const marksB = useProblemMarks(problemsB.problems)
+  const areProblemsRead = problemsA.areRead && problemsB.areRead
   const alignedSteps = useAlignment(stepsA.steps, stepsB.steps, areComplete)
   const error =
     runA.error ?? runB.error ?? stepsA.error ?? stepsB.error ?? ('error' in alignedSteps ? alignedSteps.error : null)
@@ -93,7 +96,9 @@ function Comparison({ a, b }: { a: string; b: string }) {
     <div className="mx-auto w-full max-w-7xl px-3 pb-12 sm:px-5">
       <h1 className="pt-5 text-xl font-semibold">Compare</h1>
       <p className="mt-1 min-h-6">
-        <bdi>{'pairs' in alignedSteps && partingText(alignedSteps.pairs, { a: runA.data, b: runB.data })}</bdi>
+        <bdi>
+          {'pairs' in alignedSteps && areProblemsRead && partingText(alignedSteps.pairs, { a: marksA, b: marksB })}
+        </bdi>
       </p>
       <Sums a={runA.data} b={runB.data} policies={policiesA && policiesB && [policiesA, policiesB]} />
       {!isSameQuestion && (

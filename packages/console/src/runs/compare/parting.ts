@@ -1,6 +1,7 @@
-/** Finds where two aligned runs part: the first call that only one of them made, or that failed in one. Pure. */
-import type { OperatorRun } from '@tacho/contract/runs/operator-run.ts'
+/** Finds where two aligned runs part: the first call that only one of them made, or that went wrong in one. Pure. */
 import { counted } from '../../web/text/format.ts'
+import { STATES, type StateName } from '../../web/text/states.ts'
+import type { Told } from '../page/problems.ts'
 import type { Step } from '../queries.ts'
 import type { Pair } from './use-alignment.ts'
 
@@ -8,53 +9,60 @@ const TOLD = new Set(['TOOL_CALL', 'ERROR', 'HANDOFF', 'SESSION_OUTCOME'])
 const STATUS = /\b[45]\d\d\b/
 const CAUSE_CHARS = 60
 
-type Failing = Pick<OperatorRun, 'failure'>
+/** The problems of a run, by event id. */
+export type ProblemsById = ReadonlyMap<string, Omit<Told, 'text'>>
 
-/** `They part at step 6: track_parcel, then refund_payment → 503; in the first run it returned.` Null: they do not. */
-export function partingText(pairs: readonly Pair[], runs: { a: Failing; b: Failing }): string | null {
-  const causeOf = (side: 'a' | 'b', step: Step | null): string | null => {
-    const { failure } = runs[side]
-    return step === null || failure === null || failure.eventId !== step.eventId ? null : causeText(failure)
+/** What the step did in the run without the problem. */
+const OTHERWISE = new Map<StateName, string>([
+  ['FAILED', 'did not fail'],
+  ['NEVER_RAN', 'ran'],
+])
+
+/** `They part at step 6: track_parcel, then refund_payment → 503; in the first run it did not fail.` Null: they do not. */
+export function partingText(pairs: readonly Pair[], problems: { a: ProblemsById; b: ProblemsById }): string | null {
+  const problemOf = (side: 'a' | 'b', step: Step | null) => {
+    const problem = step === null ? undefined : problems[side].get(step.eventId)
+    return problem !== undefined && STATES[problem.is][0] === 'red' ? problem : null
   }
   const parts = (pair: Pair) =>
-    pair.a === null || pair.b === null || (causeOf('a', pair.a) === null) !== (causeOf('b', pair.b) === null)
-  const atCall = pairs.findIndex((pair) => TOLD.has((pair.a ?? pair.b)?.eventType ?? '') && parts(pair))
+    pair.a === null || pair.b === null || (problemOf('a', pair.a) === null) !== (problemOf('b', pair.b) === null)
+  // A decision that blocked a call says more than the call that is missing after it.
+  const isSaid = (side: 'a' | 'b', step: Step | null) =>
+    step !== null && (TOLD.has(step.eventType) || problemOf(side, step) !== null)
+  const atCall = pairs.findIndex((pair) => (isSaid('a', pair.a) || isSaid('b', pair.b)) && parts(pair))
   const at = atCall === -1 ? pairs.findIndex(parts) : atCall
   const pair = pairs[at]
   if (pair === undefined) return null
   const lastCall = pairs
     .slice(0, at)
     .findLast(({ a, b }) => a?.eventType === 'TOOL_CALL' && b?.eventType === 'TOOL_CALL')
-  const [first, second] = [pair.a ?? nextAlone(pairs, at, 'a'), pair.b ?? nextAlone(pairs, at, 'b')]
+  // The other run's step in its place: the first of its own steps before both runs continue together.
+  const next = (side: 'a' | 'b') => {
+    const together = pairs.findIndex(({ a, b }, place) => place >= at && a !== null && b !== null)
+    const alone = pairs.slice(at, together === -1 ? undefined : together)
+    return alone.find((one) => isSaid(side, one[side]))?.[side] ?? null
+  }
+  const [first, second] = [pair.a ?? next('a'), pair.b ?? next('b')]
   const stepOf = second ?? first
   const named = (side: 'a' | 'b', step: Step) => {
-    const cause = causeOf(side, step)
-    return cause === null ? step.label : `${step.label} → ${cause}`
+    const problem = problemOf(side, step)
+    return problem === null ? step.label : `${step.label} → ${causeText(problem)}`
   }
   const where = `They part at step ${(stepOf?.index ?? at) + 1}: ${lastCall?.a ? `${lastCall.a.label}, then ` : ''}`
   if (first && second && first.label === second.label) {
-    const [failing, other] = causeOf('b', second) === null ? (['a', 'b'] as const) : (['b', 'a'] as const)
-    const failed = named(failing, failing === 'a' ? first : second)
-    return `${where}${failed}; in the ${other === 'a' ? 'first' : 'second'} run it did not fail.`
+    const failing = problemOf('b', second) === null ? 'a' : 'b'
+    const failed = failing === 'a' ? first : second
+    const otherwise = OTHERWISE.get(problemOf(failing, failed)?.is ?? 'FAILED') ?? 'was not'
+    return `${where}${named(failing, failed)}; in the ${failing === 'a' ? 'second' : 'first'} run it ${otherwise}.`
   }
   if (first && second) return `${where}${named('b', second)} in the second run, ${named('a', first)} in the first.`
   const [side, step] = second ? (['b', second] as const) : (['a', first] as const)
   return step && `${where}${named(side, step)}, only in the ${side === 'b' ? 'second' : 'first'} run.`
 }
 
-/** Finds the other run's step in its place: the first of its own steps before both runs continue together. */
-function nextAlone(pairs: readonly Pair[], at: number, side: 'a' | 'b'): Step | null {
-  for (const pair of pairs.slice(at)) {
-    if (pair.a !== null && pair.b !== null) return null
-    const step = pair[side]
-    if (step !== null && TOLD.has(step.eventType)) return step
-  }
-  return null
-}
-
-function causeText({ errorClass, message }: NonNullable<Failing['failure']>): string {
-  const whole = message ?? errorClass ?? 'failed'
-  return STATUS.exec(whole)?.[0] ?? whole.slice(0, CAUSE_CHARS)
+/** The status or the beginning of an error; otherwise what became of the call, such as "blocked". */
+function causeText({ is, why, word }: Omit<Told, 'text'>): string {
+  return is !== 'FAILED' || why === '' ? word : (STATUS.exec(why)?.[0] ?? why.slice(0, CAUSE_CHARS))
 }
 
 /** `2 steps in one run only`, or a sentence that there are none. */
