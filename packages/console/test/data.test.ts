@@ -226,6 +226,18 @@ describe('costs and data', { skip: withoutChromium }, () => {
     await page.getByRole('button', { name: 'Erase…' }).click()
     await dialog.getByLabel('Id').fill('user-4711')
     await dialog.getByText('Search is off, so the fields that have this id cannot be suggested.').waitFor()
+    // A mistyped id is not erased by one Enter.
+    await dialog.getByText(/^! No run matches\./).waitFor()
+    assert.equal(await act.isDisabled(), true)
+    await dialog.getByLabel(/^Erase it all the same/).check()
+    await act.and(page.locator(':enabled')).waitFor()
+    await assertLooks(page, 'erase dialog without a match')
+    await dialog.getByLabel('Id').fill('user-4712')
+    await dialog
+      .getByLabel(/^Erase it all the same/)
+      .and(page.locator(':not(:checked)'))
+      .waitFor()
+    assert.equal(await act.isDisabled(), true)
     await page.keyboard.press('Escape')
     const find = `/environments/${tacho.service.environmentId}/search`
     await tacho.service.operator(`${find}/settings`, { method: 'POST', body: { enabled: true } })

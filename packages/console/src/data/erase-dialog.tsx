@@ -35,6 +35,10 @@ export function EraseDialog({ place, subject, onClose }: EraseDialogProps) {
   const keys = kind === 'user' && field !== '' ? { field: field.split('.') } : {}
   const chosen: ErasureSubject = { kind, id, ...keys }
   const preview = useQuery({ ...erasurePreviewQuery(environmentId, chosen), enabled: id !== '' })
+  const isNothing = preview.data !== undefined && preview.data.runs === 0 && preview.data.toSearch === 0
+  // Confirmed for this subject, and for no other.
+  const [confirmed, setConfirmed] = useState('')
+  const subjectText = JSON.stringify(chosen)
   const erase = useMutation({
     mutationFn: () =>
       api.createErasure({ params: { environmentId }, body: { ...chosen, ...(reason !== '' && { reason }) } }),
@@ -53,7 +57,7 @@ export function EraseDialog({ place, subject, onClose }: EraseDialogProps) {
       title={subject === null ? 'Erase forever' : `Erase this ${kind}?`}
       act="Erase forever"
       isDanger
-      isReady={id !== '' && preview.isSuccess && !preview.isFetching}
+      isReady={id !== '' && preview.isSuccess && !preview.isFetching && (!isNothing || confirmed === subjectText)}
       isBusy={erase.isPending}
       error={erase.error}
       onSubmit={() => erase.mutate()}
@@ -103,6 +107,21 @@ export function EraseDialog({ place, subject, onClose }: EraseDialogProps) {
             <Refused error={preview.error} />
           ) : preview.data === undefined || preview.isFetching ? (
             <p className="text-soft">Counting what goes…</p>
+          ) : isNothing ? (
+            <>
+              <p className="font-medium text-amber">
+                ! No run matches. Check the spelling: the id must be exactly as clients send it.
+              </p>
+              <label className="mt-2 flex items-start gap-2.5">
+                <input
+                  type="checkbox"
+                  checked={confirmed === subjectText}
+                  onChange={({ target }) => setConfirmed(target.checked ? subjectText : '')}
+                  className="mt-0.5 size-4 accent-accent-fill"
+                />
+                <span>Erase it all the same: also what came without a run, and what still arrives late.</span>
+              </label>
+            </>
           ) : (
             <>
               <p>
