@@ -411,7 +411,10 @@ describe('an environment without anything', { skip: withoutChromium }, () => {
     await dialog.getByRole('checkbox', { name: /Runs stall/ }).uncheck()
     // An address that the server refuses leaves what was chosen.
     await dialog.getByRole('button', { name: 'Create 4' }).click()
-    await dialog.getByRole('alert').waitFor()
+    await dialog
+      .getByRole('alert')
+      .getByText(/^Incoming webhook: /)
+      .waitFor()
     await dialog.getByLabel('Incoming webhook').fill('http://127.0.0.1:9/slack')
     await page.keyboard.press('Enter')
     await dialog.waitFor({ state: 'detached' })
@@ -446,6 +449,13 @@ describe('an environment without anything', { skip: withoutChromium }, () => {
     assert.equal(await chosen.count(), 3)
     await dialog.getByRole('checkbox', { name: /^alert.firing/, checked: true }).waitFor()
     await dialog.getByRole('radio', { name: /^Slack/ }).check()
+    // A refusal names the field by its label.
+    await dialog.getByLabel('Address').fill('http://192.0.2.1/refused')
+    await dialog.getByRole('button', { name: 'Create webhook' }).click()
+    await dialog
+      .getByRole('alert')
+      .getByText(/^Address: /)
+      .waitFor()
     await dialog.getByLabel('Address').fill('http://127.0.0.1:9/chat')
     await dialog.getByRole('button', { name: 'Create webhook' }).click()
     await dialog.waitFor({ state: 'detached' })

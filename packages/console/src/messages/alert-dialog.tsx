@@ -3,6 +3,7 @@ import { ALERT_KINDS } from '@tacho/contract/engine/words.ts'
 import { useMutation, useQuery } from '@tanstack/react-query'
 import { useState } from 'react'
 import { api } from '../web/api.ts'
+import { withLabels } from '../web/ui/field-labels.ts'
 import { NameField, FormDialog } from '../web/ui/form-dialog.tsx'
 import { Field, SelectField } from '../web/ui/field.tsx'
 import { canCompare, hasLeastRuns, KINDS } from './alert-rule.ts'
@@ -81,7 +82,12 @@ export function AlertDialog({ environmentId, alert, onClose }: Props) {
       act={alert === null ? 'Create alert' : 'Change alert'}
       isReady={missing === null}
       isBusy={save.isPending}
-      error={save.error}
+      error={withLabels(save.error, {
+        name: 'Name',
+        threshold: label ?? 'Kind',
+        against: 'Measures',
+        agentId: 'Agent',
+      })}
       onSubmit={() => save.mutate()}
       onClose={onClose}
     >

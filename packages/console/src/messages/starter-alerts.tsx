@@ -5,6 +5,7 @@ import { useMutation, useQuery, useQueryClient } from '@tanstack/react-query'
 import { useState } from 'react'
 import { api } from '../web/api.ts'
 import { CheckList, Field, SelectField } from '../web/ui/field.tsx'
+import { withLabels } from '../web/ui/field-labels.ts'
 import { FormDialog } from '../web/ui/form-dialog.tsx'
 import { alertsQuery } from './alert-state.tsx'
 import { ALERT_EVENTS, eventsOf, webhooksQuery } from './webhook.tsx'
@@ -98,7 +99,7 @@ export function StarterAlerts({ environmentId, onClose }: { environmentId: strin
       act={`Create ${chosen.length}`}
       isReady={chosen.length > 0 && alertWebhooks !== undefined && (!needsTarget || address.trim() !== '')}
       isBusy={create.isPending}
-      error={create.error}
+      error={withLabels(create.error, { url: label })}
       onSubmit={() => create.mutate()}
       onClose={onClose}
     >

@@ -5,6 +5,7 @@ import { useMutation } from '@tanstack/react-query'
 import { useState } from 'react'
 import { api } from '../web/api.ts'
 import { Field, CheckList, RadioCards } from '../web/ui/field.tsx'
+import { withLabels } from '../web/ui/field-labels.ts'
 import { FormDialog } from '../web/ui/form-dialog.tsx'
 import { EVENT_OPTIONS, hasSecret } from './webhook.tsx'
 
@@ -24,6 +25,7 @@ const FORMATS = [
   { value: 'mail', name: 'Mail', note: 'To a member of the workspace, if the server has a mail server.' },
 ] as const
 const MAILTO = 'mailto:'
+const SECRET_LABEL = 'Signing secret of the Slack app'
 /** Signed JSON means nothing to these. */
 const HOSTS: ReadonlyMap<string, WebhookFormat> = new Map([
   ['hooks.slack.com', 'slack'],
@@ -57,6 +59,7 @@ export function WebhookDialog({ environmentId, webhook, events = WEBHOOK_EVENTS,
   const format = chosenFormat ?? formatOfAddress(draft.url.trim())
   const [secret, setSecret] = useState('')
   const isMail = format === 'mail'
+  const addressLabel = isMail ? 'E-mail address of a member' : 'Address'
   const mayShowInput = INPUT_FORMATS.includes(format)
   const address = draft.url.trim()
   const url = isMail && address !== '' && !address.startsWith(MAILTO) ? MAILTO + address : address
@@ -77,13 +80,13 @@ export function WebhookDialog({ environmentId, webhook, events = WEBHOOK_EVENTS,
       act={webhook ? 'Change webhook' : 'Create webhook'}
       isReady={url !== '' && draft.events.length > 0}
       isBusy={save.isPending}
-      error={save.error}
+      error={withLabels(save.error, { url: addressLabel, signingSecret: SECRET_LABEL })}
       onSubmit={() => save.mutate()}
       onClose={onClose}
     >
       <div className="flex flex-col gap-4">
         <Field
-          label={isMail ? 'E-mail address of a member' : 'Address'}
+          label={addressLabel}
           type={isMail ? 'text' : 'url'}
           placeholder={isMail ? '' : 'https://'}
           maxLength={LIMITS.webhookUrlChars}
@@ -96,7 +99,7 @@ export function WebhookDialog({ environmentId, webhook, events = WEBHOOK_EVENTS,
         {!webhook && <RadioCards legend="Format" value={format} options={FORMATS} onChange={setFormat} />}
         {format === 'slack' && (
           <Field
-            label="Signing secret of the Slack app"
+            label={SECRET_LABEL}
             hint={secretHint(webhook)}
             type="password"
             pattern={`[0-9A-Za-z]{${LIMITS.slackSecretCharsMin},${LIMITS.slackSecretCharsMax}}`}
