@@ -129,6 +129,7 @@ describe('policies and prompts', { skip: withoutChromium }, () => {
     await page.getByRole('button', { name: 'Simulate' }).click()
     const states = page.getByRole('table', { name: 'What became of the calls' })
     await states.getByRole('row').filter({ hasText: 'Held for a person' }).getByText('1').first().waitFor()
+    await page.getByText(/^It would ask 1 time a day, on average since \w+ \d+, \d\d:\d\d\.$/).waitFor()
     await assertLooks(page, 'a policy with its simulation')
     await page.getByLabel('What it is for').fill('Payouts')
     await page.getByRole('button', { name: 'Save version 2' }).click()
@@ -259,6 +260,21 @@ describe('policies and prompts', { skip: withoutChromium }, () => {
     await page.getByText('version 1 in force here', { exact: true }).waitFor()
     await page.getByText('newest:', { exact: true }).waitFor()
     assert.equal((await calls.load()).body.policies[0]?.version, '1')
+    await close()
+  })
+
+  test('a policy that a person took out of force says so, and nothing is asked of them next', async () => {
+    const policyId = 'taken-out'
+    await calls.newPolicy({ policyId })
+    await calls.deploy([['policy', policyId, '1']])
+    const items = [{ kind: 'policy', id: policyId, version: null }]
+    const ofDevelopment = `/environments/${tacho.service.environmentId}/deployments`
+    await tacho.service.operator(ofDevelopment, { method: 'POST', body: { items, note: null } })
+    const { page, close } = await tacho.open(`${tacho.home}/policies/${policyId}`)
+    const life = page.getByRole('group', { name: 'Life of the policy' })
+    await life.getByText(/removed version 1 from development .*: it acts nowhere there\.$/).waitFor()
+    await life.getByRole('button', { name: 'Deploy to development…' }).waitFor()
+    assert.equal(await life.getByText('Next:').count(), 0)
     await close()
   })
 

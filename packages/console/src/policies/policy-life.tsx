@@ -8,10 +8,11 @@ import type { Place } from '../web/queries.ts'
 import { counted, duration, number } from '../web/text/format.ts'
 import { Time, useNow } from '../web/text/times.tsx'
 import { Button } from '../web/ui/button.tsx'
+import { Author } from '../web/ui/chip.tsx'
 import { Nothing, Section } from '../web/ui/section.tsx'
 import { StateText } from '../web/ui/state.tsx'
 import { ActDialog } from './deployments/deploy-dialog.tsx'
-import { useInForce } from './deployments/queries.ts'
+import { useDeploymentChanges, useInForce } from './deployments/queries.ts'
 import { useAnswers, useBlocked, useSimulation } from './queries.ts'
 import { SIMULATE_ID } from './simulate.tsx'
 
@@ -28,8 +29,9 @@ interface Props {
 export function PolicyLife(props: Props) {
   const { place, policy } = props
   const places = useInForce(place.workspace.id, { kind: 'policy', id: policy.policyId })
-  const deployment = places.find(({ environment }) => environment.id === place.environment.id)?.deployment
-  if (deployment === undefined) return null
+  const here = places.find(({ environment }) => environment.id === place.environment.id)
+  if (!here?.isRead) return null
+  const { deployment } = here
   return (
     <div role="group" aria-label="Life of the policy" className="mt-3 rounded-lg bg-side px-3 py-2 text-sm">
       {deployment === null && policy.archivedAt === null && <NextStep {...props} places={places} />}
@@ -46,19 +48,32 @@ function NextStep({
   onSimulate,
   places,
 }: Props & { places: ReturnType<typeof useInForce> }) {
+  const item = { kind: 'policy', id: policy.policyId } as const
   const { data: simulation } = useSimulation(place.environment.id, simulationId ?? null)
+  const changes = useDeploymentChanges(place.environment.id, item)
   const [isDeploying, setDeploying] = useState(false)
   const result = simulation?.condition === policy.newest.condition ? simulation.result : null
   const { environment } = place
+  const inForce = places.filter(({ deployment }) => deployment !== null)
+  const elsewhere = inForce.map((one) => one.environment.name).join(', ')
   const toSimulation = () => {
     onSimulate()
     // Focus only after the part is on screen.
     setTimeout(() => document.getElementById(SIMULATE_ID)?.focus())
   }
+  const [newest] = changes.items
+  // A person decided this, so nothing is asked of them next.
+  const removed = newest?.to === null && newest.share === null ? newest : null
+  if (changes.isPending || changes.isPlaceholderData) return <p className="h-5" />
   return (
     <div className="flex flex-wrap items-center gap-x-3 gap-y-2">
       <p className="min-w-0 flex-1 basis-64">
-        {result ? (
+        {removed ? (
+          <>
+            <Author name={removed.by} importedAt={removed.importedAt} /> removed version {removed.from} from{' '}
+            <bdi>{environment.name}</bdi> <Time at={removed.at} />: it acts nowhere there.
+          </>
+        ) : result ? (
           <>
             <StateText is="DONE">Simulated</StateText>: it would have acted on {number(result.hits)} of{' '}
             {counted(result.calls, 'call')}
@@ -67,18 +82,24 @@ function NextStep({
           </>
         ) : (
           <>
-            It acts nowhere in <bdi>{environment.name}</bdi> yet. Next: simulate it on recorded calls, then deploy it
-            here and watch.
+            {elsewhere === '' ? (
+              'It acts nowhere'
+            ) : (
+              <>
+                It acts in <bdi>{elsewhere}</bdi>, but not
+              </>
+            )}{' '}
+            in <bdi>{environment.name}</bdi> yet. Next: simulate it on recorded calls, then deploy it here and watch.
           </>
         )}
       </p>
-      {place.may('admin') && !result && (
+      {place.may('admin') && !result && !removed && (
         <Button look="accent" onClick={toSimulation}>
           Go to the simulation
         </Button>
       )}
       {place.may('admin') && (
-        <Button look={result ? 'accent' : 'quiet'} onClick={() => setDeploying(true)}>
+        <Button look={result && !removed ? 'accent' : 'quiet'} onClick={() => setDeploying(true)}>
           Deploy to {environment.name}…
         </Button>
       )}
@@ -86,7 +107,7 @@ function NextStep({
         <ActDialog
           workspaceId={place.workspace.id}
           act={{ kind: 'deploy', environment, deployment: null }}
-          item={{ kind: 'policy', id: policy.policyId }}
+          item={item}
           name={policy.newest.name}
           newestVersion={policy.newest.version}
           places={places}

@@ -24,7 +24,7 @@ export function InForceSection({ workspaceId, item, name, newestVersion, canDepl
     <Section title="In force">
       {places.length === 0 && <Nothing>This workspace has no environment.</Nothing>}
       <ul>
-        {places.map(({ environment, deployment }) => (
+        {places.map(({ environment, deployment, isRead }) => (
           <li
             key={environment.id}
             className="flex flex-wrap items-center gap-x-3 gap-y-1 border-b border-line py-1.5 text-sm last:border-0"
@@ -33,7 +33,7 @@ export function InForceSection({ workspaceId, item, name, newestVersion, canDepl
               {environment.name}
             </bdi>
             {deployment === null ? (
-              <span className="flex-1 text-soft">not deployed</span>
+              <span className="flex-1 text-soft">{isRead && 'not deployed'}</span>
             ) : (
               <span className="min-w-0 flex-1">
                 version {deployment.version} {deployment.damaged && <DamagedChip note={DAMAGED_DEPLOYMENT} />}{' '}
@@ -53,7 +53,7 @@ export function InForceSection({ workspaceId, item, name, newestVersion, canDepl
                 )}
               </span>
             )}
-            {canDeploy && (
+            {canDeploy && isRead && (
               <span className="flex flex-wrap gap-1.5">
                 <Button onClick={() => setAct({ kind: 'deploy', environment, deployment })}>
                   {deployment === null ? 'Deploy…' : 'Change…'}

@@ -18,6 +18,8 @@ export interface Item {
 export interface InForce {
   environment: { id: string; name: string }
   deployment: Deployment | null
+  /** False: not read yet, so `deployment` says nothing. */
+  isRead: boolean
 }
 
 const IN_FORCE_MS = 15_000
@@ -34,6 +36,7 @@ export const deploymentsQuery = (environmentId: string) =>
 export interface Deployed {
   environment: InForce['environment']
   items: Deployment[]
+  isRead: boolean
 }
 
 export const toolLabelsQuery = (environmentId: string) =>
@@ -48,7 +51,10 @@ export function useDeployments(workspaceId: string): Deployed[] {
   return useQueries({
     queries: environments.map(({ id }) => deploymentsQuery(id)),
     combine: (results) =>
-      environments.map((environment, index) => ({ environment, items: results[index]?.data ?? [] })),
+      environments.map((environment, index) => {
+        const items = results[index]?.data
+        return { environment, items: items ?? [], isRead: items !== undefined }
+      }),
   })
 }
 
@@ -57,8 +63,9 @@ export function useInForce(workspaceId: string, item: Item): InForce[] {
 }
 
 export function inForce(deployed: readonly Deployed[], { kind, id }: Item): InForce[] {
-  return deployed.map(({ environment, items }) => ({
+  return deployed.map(({ environment, items, isRead }) => ({
     environment,
+    isRead,
     deployment: items.find((one) => one.kind === kind && one.id === id) ?? null,
   }))
 }

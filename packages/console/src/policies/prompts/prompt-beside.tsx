@@ -58,7 +58,8 @@ export function Beside({ promptId, name, newestVersion }: Props) {
   const { place } = route.useRouteContext()
   const { workspace, environment } = place
   const places = useInForce(workspace.id, { kind: 'prompt', id: promptId })
-  const deployment = places.find((one) => one.environment.id === environment.id)?.deployment ?? null
+  const here = places.find((one) => one.environment.id === environment.id)
+  const deployment = here?.deployment ?? null
   const { data, error } = useQuery(promptResultsQuery(environment.id, promptId))
   const [asking, setAsking] = useState<'back' | 'newest' | null>(null)
   const version = deployment?.version ?? data?.items.find(({ runs }) => runs > 0)?.version ?? newestVersion
@@ -68,7 +69,7 @@ export function Beside({ promptId, name, newestVersion }: Props) {
   const before = data && (versionBefore(data.items, version) ?? data.items.find((result) => result.version === earlier))
   // Deployed elsewhere, or before there were deployments: there is nothing to roll back to, but its text can come back.
   const target = earlier ?? before?.version ?? null
-  const isNewestOut = places.length > 0 && deployment?.version !== newestVersion && target !== newestVersion
+  const isNewestOut = here?.isRead && deployment?.version !== newestVersion && target !== newestVersion
   const sentence =
     inForce &&
     before &&
@@ -83,7 +84,11 @@ export function Beside({ promptId, name, newestVersion }: Props) {
   return (
     <Section
       title={
-        deployment === null ? `Not in force in ${environment.name}` : `v${version} in force in ${environment.name}`
+        !here?.isRead
+          ? `In ${environment.name}`
+          : deployment === null
+            ? `Not in force in ${environment.name}`
+            : `v${version} in force in ${environment.name}`
       }
       error={data ? null : error}
       className="mt-5 min-w-0"
