@@ -3,7 +3,7 @@ import type { ApprovalStatus } from '@tacho/contract/approvals/approval.ts'
 import type { OperatorApproval, ApprovalCard } from '@tacho/contract/approvals/operator-approval.ts'
 import { saysInput } from '@tacho/contract/approvals/sentence-text.ts'
 import { State } from '../web/ui/state.tsx'
-import { stateWord } from '../web/text/states.ts'
+import { stateWord } from '../web/text/state-styles.ts'
 import { ShownText } from '../web/text/shown-text.tsx'
 
 export const ApprovalStatusChip = ({ status }: { status: ApprovalStatus }) => <State is={status} />

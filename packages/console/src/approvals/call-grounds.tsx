@@ -1,7 +1,7 @@
 /** The user's words before a call, and the source of each value of its input. */
 import { noOriginText, originText } from '@tacho/contract/approvals/sentence-text.ts'
 import type { CallGrounds, InputField, UserText } from '@tacho/contract/approvals/call-sentence.ts'
-import type { StateName } from '../web/text/states.ts'
+import type { StateName } from '../web/text/state-styles.ts'
 import { StateSign } from '../web/ui/state.tsx'
 import type { ApprovalDetail } from '@tacho/contract/approvals/operator-approval.ts'
 import { getRouteApi, Link } from '@tanstack/react-router'

@@ -11,7 +11,7 @@ import { Button } from '../web/ui/button.tsx'
 import { FormDialog } from '../web/ui/form-dialog.tsx'
 import { Choice } from '../web/ui/filters.tsx'
 import { counted } from '../web/text/format.ts'
-import { stateWord } from '../web/text/states.ts'
+import { stateWord } from '../web/text/state-styles.ts'
 
 /** An issue that a person acts on, alone or with others chosen in the list. */
 export type Target = Pick<IssueSummary, 'id' | 'title' | 'state' | 'assignee' | 'ignoredUntil' | 'affectedRuns'>

@@ -1,5 +1,5 @@
 import type { IssueSummary } from '@tacho/contract/issues/issue.ts'
-import { stateWord } from '../web/text/states.ts'
+import { stateWord } from '../web/text/state-styles.ts'
 import { State } from '../web/ui/state.tsx'
 import { counted } from '../web/text/format.ts'
 

@@ -1,6 +1,6 @@
 import type { PolicyVersion } from '@tacho/contract/policies/policy.ts'
 import { State } from '../web/ui/state.tsx'
-import { stateWord } from '../web/text/states.ts'
+import { stateWord } from '../web/text/state-styles.ts'
 
 type Action = PolicyVersion['action']
 

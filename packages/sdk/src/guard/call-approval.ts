@@ -23,7 +23,7 @@ import {
 } from './approval.ts'
 import { ToolBlockedError } from './blocked.ts'
 import type { CallRecord } from './call-record.ts'
-import type { HeldCall, LeaveReason } from './held-call.ts'
+import type { HeldCall, LeaveReason } from './leaving-caller.ts'
 import type { TakenCall } from './input.ts'
 import type { JudgeParts, Judgement } from './judgement.ts'
 import type { IssueRecords } from '../delivery/issue-records.ts'

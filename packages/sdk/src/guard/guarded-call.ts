@@ -8,7 +8,7 @@
  *             |                             +--rejected, expired, withdrawn            +--another policy requires one--> held
  *             \--> BLOCK, and everything else --> refused
  *
- * POLICY_DECISION records "judged" and "held", APPROVAL_WITHDRAWN that the caller left (held-call.ts), TOOL_START "running",
+ * POLICY_DECISION records "judged" and "held", APPROVAL_WITHDRAWN that the caller left (leaving-caller.ts), TOOL_START "running",
  * and TOOL_CALL each end, with its `outcome`. Nothing between the last decision and "running" is asynchronous: no input,
  * policy or budget can change there, and no caller can leave.
  */
@@ -24,7 +24,7 @@ import { ToolBlockedError, type BlockCode, type BlockFacts, type PendingCall } f
 import { CallApproval, type Asked, type CallParts } from './call-approval.ts'
 import type { CallRecord } from './call-record.ts'
 import type { Detection } from './detectors.ts'
-import { HeldCall } from './held-call.ts'
+import { HeldCall } from './leaving-caller.ts'
 import { takeInput, type TakenCall } from './input.ts'
 import type { Judge, JudgedCall, Judgement } from './judgement.ts'
 import { modelText } from './model-text.ts'

@@ -18,7 +18,7 @@ from .delivery.spool import Spool
 from .delivery.transport import Connections, Request
 from .exact import class_name, exact_text
 from .guarding.asked_calls import AskedCalls
-from .guarding.held import HeldCalls
+from .guarding.leaving_caller import HeldCalls
 from .options import Settings, resolve
 from .policy.input_hash import input_hash
 from .policy.sealed_input import seal_key, sealed_input

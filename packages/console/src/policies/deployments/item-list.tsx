@@ -7,7 +7,7 @@ import { Empty, PagePending, Trouble, isBlocking } from '../../web/ui/states.tsx
 import { useTitle } from '../../web/ui/browser.ts'
 import { Chip } from '../../web/ui/chip.tsx'
 import { State } from '../../web/ui/state.tsx'
-import { type StateName } from '../../web/text/states.ts'
+import { type StateName } from '../../web/text/state-styles.ts'
 import { inForce, type Deployed, type Item } from './queries.ts'
 
 const route = getRouteApi('/w/$workspace/$environment')

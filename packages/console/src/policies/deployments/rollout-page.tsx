@@ -6,7 +6,7 @@ import type { Deployment, ClientStanding, ConfigurationClient } from '@tacho/con
 import { CLIENT_STANDINGS } from '@tacho/contract/engine/words.ts'
 import { Author } from '../../web/ui/chip.tsx'
 import { DamagedChip, State } from '../../web/ui/state.tsx'
-import { stateWord } from '../../web/text/states.ts'
+import { stateWord } from '../../web/text/state-styles.ts'
 import { api } from '../../web/api.ts'
 import { environmentsQuery, usePages } from '../../web/queries.ts'
 import { Copy } from '../../web/ui/copy.tsx'

@@ -8,7 +8,7 @@ import { Cost } from '../../web/text/figures.tsx'
 import { costsOf, costText, wholeCost } from '../../web/text/costs.ts'
 import { compact, duration, LEAST_MONEY, money, number, runName } from '../../web/text/format.ts'
 import { ShownText } from '../../web/text/shown-text.tsx'
-import { stateWord } from '../../web/text/states.ts'
+import { stateWord } from '../../web/text/state-styles.ts'
 
 const route = getRouteApi('/w/$workspace/$environment/compare')
 /** The longest period for which usage is shown. */

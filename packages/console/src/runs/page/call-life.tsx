@@ -1,5 +1,5 @@
 /** The life of a call in its run, with links from each state to its step: both ways between a model call and what it asked for. */
-import type { StateName } from '../../web/text/states.ts'
+import type { StateName } from '../../web/text/state-styles.ts'
 import { StateText } from '../../web/ui/state.tsx'
 import { askedCalls, CALL_EVENTS, callLife, outcomeText, type CallState } from '@tacho/contract/runs/call-life.ts'
 import type { OperatorEvent } from '@tacho/contract/runs/operator-run.ts'

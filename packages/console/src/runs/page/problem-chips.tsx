@@ -1,6 +1,6 @@
 import { getRouteApi, Link } from '@tanstack/react-router'
 import { useMemo, useState } from 'react'
-import { STATES } from '../../web/text/states.ts'
+import { STATES } from '../../web/text/state-styles.ts'
 import { TONES } from '../../web/ui/chip.tsx'
 import { counted, number } from '../../web/text/format.ts'
 import { useIssuesOfRun, type Problem } from './problems.ts'

@@ -6,7 +6,7 @@ import type { OperatorRun, RunFailure, RunProblem } from '@tacho/contract/runs/o
 import type { ApprovalStatus } from '@tacho/contract/approvals/approval.ts'
 import type { OperatorApproval } from '@tacho/contract/approvals/operator-approval.ts'
 import type { ToldProblem } from '@tacho/contract/runs/problem.ts'
-import { STATES, type StateName } from '../../web/text/states.ts'
+import { STATES, type StateName } from '../../web/text/state-styles.ts'
 import type { Step } from '../queries.ts'
 
 /** Presentation of a problem. */

@@ -2,7 +2,7 @@
 import { costMark, weakestMark, type CostMark } from '@tacho/contract/runs/run-text.ts'
 import type { UsagePoint } from '@tacho/contract/runs/usage.ts'
 import { costsOf, wholeCost } from '../../web/text/costs.ts'
-import { stateWord } from '../../web/text/states.ts'
+import { stateWord } from '../../web/text/state-styles.ts'
 import { OUTCOME_COLOURS, outcomesOf, STACKED, SERIES_COLOURS, type Series } from '../../web/ui/chart-series.ts'
 import { stepAt } from '../../web/address.ts'
 import type { MEASURES } from '../address.ts'

@@ -1,6 +1,6 @@
 /** States, drawn the same everywhere. */
 import type { ReactNode } from 'react'
-import { STATES, type StateName } from '../text/states.ts'
+import { STATES, type StateName } from '../text/state-styles.ts'
 import { Chip, type Tone } from './chip.tsx'
 
 interface Props {

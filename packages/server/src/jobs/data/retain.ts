@@ -1,6 +1,6 @@
 /**
  * Removes what is older than an environment's settings, in slices so short that recording does not wait for them. Rows
- * are deleted in storage/sql/data/expired-rows.ts, those of runs also in removal.ts.
+ * are deleted in storage/sql/data/retention-removal.ts, those of runs also in removal.ts.
  *
  *   queued --claimed--> runs -> payloads -> issues, approvals, audit entries --> ended --an hour later--> queued
  *

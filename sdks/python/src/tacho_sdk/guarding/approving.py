@@ -14,7 +14,7 @@ from ..recording.run_state import OpenCall, carried_args
 from .approval import CLAIM_TYPE, ApprovalOutcome, Asking, ask_approval, claim_approval, claim_id
 from .blocked import BlockCode, PendingCall, ToolBlockedError
 from .guard import Guard, Rejection
-from .held import HeldCall, LeaveReason
+from .leaving_caller import HeldCall, LeaveReason
 from .judged import Call, Judged, key_of, named_of
 
 if TYPE_CHECKING:

@@ -4,7 +4,7 @@ One guarded call: one object from its input to its result. Its whole life, from 
   asked --cut, unreadable, unknown tool, arguments that do not fit, declined--> never ran
     \\--> judged --BLOCK--> refused
            |   \\--> held --rejected, expired--> refused
-           |          |  \\--its caller left (`held`)--> withdrawn
+           |          |  \\--its caller left (`leaving_caller`)--> withdrawn
            |          v approved
            \\-----> running --> returned, failed, cancelled; without an end, it did not report back
 
@@ -40,7 +40,7 @@ from .approving import Approving
 from .asked_calls import record_never_ran
 from .blocked import BlockCode, ToolBlockedError
 from .guard import Guard, agent_of, is_approved, is_notable
-from .held import HeldCall, LeaveReason
+from .leaving_caller import HeldCall, LeaveReason
 from .in_thread import in_thread
 from .json_form import is_same, shown
 from .judged import Judged, facts_of, form_of, reason_code_of, take

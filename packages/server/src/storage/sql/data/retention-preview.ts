@@ -11,8 +11,8 @@ import type {
 import { read, type Sql, eventEnvironment } from '../engine/sql.ts'
 import { PAYLOAD_BYTES } from '../record/payloads.ts'
 import { hourOf } from '../../engine/times.ts'
-import { cutoffOf, expiredOf, oldestRuns, oldRows, type ExaminedRun } from './expired-rows.ts'
-import { settingsOf } from './retention.ts'
+import { cutoffOf, expiredOf, oldestRuns, oldRows, type ExaminedRun } from './retention-removal.ts'
+import { settingsOf } from './retention-settings.ts'
 
 export const previewActs = read({ previewRetention })
 

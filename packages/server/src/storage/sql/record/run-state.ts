@@ -1,7 +1,7 @@
 /**
  *   (none) --first stored event--> RUNNING --first stored valid outcome--> COMPLETED | FAILED | CANCELLED
  *
- * The stalled rule may close a run without an event (stalled.ts): the next event shows that it lives, and the first
+ * The stalled rule may close a run without an event (stalled-rule.ts): the next event shows that it lives, and the first
  * outcome decides. A run that an outcome closed never reopens. Later events still count, add usage, and may lower the
  * start. A SCORE is no activity of its run: it neither opens it again nor moves its times, unless it is the first
  * event.

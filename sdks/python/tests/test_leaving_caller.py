@@ -25,7 +25,7 @@ from conftest import Service
 from tacho_sdk.delivery.answer import PerEvent
 from tacho_sdk.delivery.issue_records import _verdict_of
 from tacho_sdk.delivery.transport import Reply
-from tacho_sdk.guarding.held import _callers_of
+from tacho_sdk.guarding.leaving_caller import _callers_of
 from test_continued import Outliving, Process, result_of
 
 Leave = Callable[[Process, Callable[[], Any]], None]

@@ -4,7 +4,7 @@ import type { RetainedRows, Tenant, ExpiredRuns, RetainedRuns, RetentionSlice } 
 import { uuidv7At } from '../../engine/uuid.ts'
 import { write, type Sql, type SqlValue, changesRuns, read, selectList, eventEnvironment } from '../engine/sql.ts'
 import { findEnvironment } from '../tenants/workspaces.ts'
-import { addProgress, lockProgress, settingsOf } from './retention.ts'
+import { addProgress, lockProgress, settingsOf } from './retention-settings.ts'
 import { LIMITS } from '@tacho/contract/engine/limits.ts'
 import type { RunPlace, RunRow } from '../../runs/runs.ts'
 import { allIn } from '../engine/rows.ts'

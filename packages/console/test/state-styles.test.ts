@@ -4,7 +4,7 @@ import { globSync, readFileSync } from 'node:fs'
 import path from 'node:path'
 import { test } from 'node:test'
 import { clock, exact, hourOfDay, minuteOfDay, runName } from '../src/web/text/format.ts'
-import { STATES } from '../src/web/text/states.ts'
+import { STATES } from '../src/web/text/state-styles.ts'
 
 const SOURCES = path.join(import.meta.dirname, '../src')
 const sources = globSync('**/*.{ts,tsx}', { cwd: SOURCES }).map((file) => ({
@@ -13,7 +13,7 @@ const sources = globSync('**/*.{ts,tsx}', { cwd: SOURCES }).map((file) => ({
 }))
 
 /** They draw states, or types of events, whose colours no state has. */
-const DRAWERS = ['web/text/states.ts', 'web/ui/state.tsx', 'web/ui/chip.tsx', 'runs/event-type.tsx']
+const DRAWERS = ['web/text/state-styles.ts', 'web/ui/state.tsx', 'web/ui/chip.tsx', 'runs/event-type.tsx']
 
 /** Signs of no state: a sentence about the page itself, a button that closes, a picture in a comment. */
 const OTHER_SIGNS = new Map([
