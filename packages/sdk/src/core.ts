@@ -53,8 +53,8 @@ export interface Core {
   readonly sender: Sender
   /** Open runs. They end with the process, unless another process continues them. */
   readonly openRuns: Map<Endable, OpenRun>
-  /** Calls that may wait for a person. */
-  readonly heldCalls: Set<Held>
+  /** What must hear that its run or the process ends. */
+  readonly leavers: Set<Leaver>
   /** A Recorder has none: its handles have of it what they were given. */
   readonly carrying: Carrying | undefined
   /** Values that all copies of an integration share, by name. */
@@ -113,8 +113,8 @@ export interface Endable {
   fail(status: 'FAILED' | 'CANCELLED', failure: Failure): void
 }
 
-/** A held call. When its caller has left, nothing runs under its approval. */
-export interface Held {
+/** A call that may wait for a person, or a model's answer that may still stream. */
+export interface Leaver {
   /** Set if the call waits for a person now. */
   readonly scope?: RunScope
   /** @param ended only if it is a call of this run. */
@@ -161,9 +161,9 @@ export interface Asked {
 }
 
 /** Before the outcome of the run is recorded, so that what it leaves behind stands before it. */
-export function leaveCalls({ heldCalls }: Core, scope: RunScope, reason: 'run_ended' | 'handed_over'): void {
+export function leaveCalls({ leavers }: Core, scope: RunScope, reason: 'run_ended' | 'handed_over'): void {
   scope.hasEnded = true
-  for (const held of heldCalls) held.leave(reason, scope)
+  for (const leaver of leavers) leaver.leave(reason, scope)
 }
 
 /** `started`: by `startRun`, whose end may follow elsewhere. */
@@ -359,7 +359,7 @@ export function createCore(hostOptions: TachoOptions, runtime: Runtime, beyond: 
     context,
     sender,
     openRuns: new Map(),
-    heldCalls: new Set<Held>(),
+    leavers: new Set<Leaver>(),
     carrying,
     shared: new Map<string, unknown>(),
     deliverNow,

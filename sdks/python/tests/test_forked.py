@@ -31,7 +31,7 @@ STAGES = {
     "in a run": "run = client.start_run(); run.step('s'); client.configuration.ready(60); client.flush(60)",
     "while a call is held": """
         threading.Thread(target=lambda: client.call_guarded('held', {}, lambda: 1), daemon=True).start()
-        until(lambda: client.core.held_calls.of(None))
+        until(lambda: client.core.leaving_callers.of(None))
     """,
     "while its locks are held": """
         client.configuration.ready(60)

@@ -23,7 +23,7 @@ import {
 } from './approval.ts'
 import { ToolBlockedError } from './blocked.ts'
 import type { CallRecord } from './call-record.ts'
-import type { HeldCall, LeaveReason } from './leaving-caller.ts'
+import type { LeavingCaller, LeaveReason } from './leaving-caller.ts'
 import type { TakenCall } from './input.ts'
 import type { JudgeParts, Judgement } from './judgement.ts'
 import type { IssueRecords } from '../delivery/issue-records.ts'
@@ -58,7 +58,7 @@ interface ApprovalParts {
   readonly call: TakenCall
   readonly inputHash: string
   readonly record: CallRecord
-  readonly held: HeldCall
+  readonly caller: LeavingCaller
   /** The host continues this waiting call. */
   readonly continues: OpenCall | undefined
 }
@@ -72,7 +72,7 @@ export class CallApproval {
 
   /** `approved` only once for a request, in all processes. @param confirmMs the longest wait for newer policies. */
   async ask(judgement: Judgement, confirmMs: number): Promise<Asked> {
-    const { parts, context, inputHash, held, continues } = this.#given
+    const { parts, context, inputHash, caller, continues } = this.#given
     const { state } = context.scope
     const ownKey = this.#ownKey
     // Equal inputs without a key are several calls, also at the same time. Equal keys are one call.
@@ -84,17 +84,17 @@ export class CallApproval {
       const { outcome } = asked
       const isOld = outcome === 'withdrawn' || (outcome === 'expired' && asked.isOld === true)
       // Once it is spent, the next call makes its own request. After "used", one with the same key does not.
-      const isSpent = outcome === 'approved' || isOld || LEFT.has(outcome) || held.gone !== null
-      if (held.gone !== 'handed_over' && (isSpent || (ownKey === undefined && ENDED.has(outcome))))
+      const isSpent = outcome === 'approved' || isOld || LEFT.has(outcome) || caller.gone !== null
+      if (caller.gone !== 'handed_over' && (isSpent || (ownKey === undefined && ENDED.has(outcome))))
         spendNumber(state, slot, number)
       else freeNumber(state, slot, number)
-      if (continues === undefined && isOld && held.gone === null) continue
+      if (continues === undefined && isOld && caller.gone === null) continue
       return asked
     }
   }
 
   async #askOnce(judgement: Judgement, ownKey: string | undefined, number: number, confirmMs: number): Promise<Asked> {
-    const { parts, context, call, inputHash, record, held } = this.#given
+    const { parts, context, call, inputHash, record, caller } = this.#given
     const { core, configuration } = parts
     const { toolName, args } = call
     const { state, approvalClientId: clientId } = context.scope
@@ -105,7 +105,7 @@ export class CallApproval {
       const carried = call.input.judged && carriedArgs(args)
       const more = { ...(ownKey !== undefined && number > 0 && { spent: number }), ...(carried && { args: carried }) }
       openCall(state, { approvalId, toolName, inputHash, key: ownKey ?? number, expiresAt, ...more })
-      held.onLeave = (reason) => this.#withdraw(approvalId, reason)
+      caller.onLeave = (reason) => this.#withdraw(approvalId, reason)
       // Sent at once: operators see the input beside the approval.
       if (!isKnown) record.decision(judgement, approvalId)
       void core.sender.flush(core.settings.flushTimeoutMs)
@@ -113,21 +113,21 @@ export class CallApproval {
     const { rules } = call
     const waitMs = Math.max(0, rules.approvalWaitMs ?? parts.defaults.approvalWaitMs ?? Infinity)
     const request = this.#request(judgement, ownKey, number)
-    const asking: Asking = { request, clientId, waitMs, onCreated, signal: held.signal }
+    const asking: Asking = { request, clientId, waitMs, onCreated, signal: caller.signal }
     const outcome = await askApproval(core, asking)
     if (!isRecorded) record.decision(judgement, null)
     const { approvalId } = outcome
     // The next process continues the call.
-    if (held.gone === 'handed_over' && approvalId !== null) return { outcome: 'pending', approvalId, expiresAt: null }
+    if (caller.gone === 'handed_over' && approvalId !== null) return { outcome: 'pending', approvalId, expiresAt: null }
     if (outcome.outcome === 'pending') return outcome
     if (outcome.outcome !== 'approved') {
-      if (outcome.outcome === 'timeout') held.leave('timeout')
+      if (outcome.outcome === 'timeout') caller.leave('timeout')
       if (approvalId !== null) closeCall(state, approvalId, toolName)
       return outcome
     }
     await configuration.confirm(confirmMs)
     const none = { approvalId: outcome.approvalId, decisionReason: null, detail: null }
-    if (held.gone !== null) return { ...none, outcome: 'aborted' }
+    if (caller.gone !== null) return { ...none, outcome: 'aborted' }
     const claim = withdrawn.get(core)?.has(outcome.approvalId)
       ? 'withdrawn'
       : await claimApproval(core, asking, outcome)

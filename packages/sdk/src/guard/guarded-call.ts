@@ -24,7 +24,7 @@ import { ToolBlockedError, type BlockCode, type BlockFacts, type PendingCall } f
 import { CallApproval, type Asked, type CallParts } from './call-approval.ts'
 import type { CallRecord } from './call-record.ts'
 import type { Detection } from './detectors.ts'
-import { HeldCall } from './leaving-caller.ts'
+import { LeavingCaller } from './leaving-caller.ts'
 import { takeInput, type TakenCall } from './input.ts'
 import type { Judge, JudgedCall, Judgement } from './judgement.ts'
 import { modelText } from './model-text.ts'
@@ -105,7 +105,7 @@ export class GuardedCall {
    * @throws ToolBlockedError if the call may not run.
    */
   async admit<T>(act: (admitted: Admitted) => T): Promise<Awaited<T>> {
-    const held = new HeldCall(this.#parts.core, this.#part.context, this.#call.signal)
+    const caller = new LeavingCaller(this.#parts.core, this.#part.context, this.#call.signal)
     try {
       await this.#configured()
       let judgement = this.#decide()
@@ -114,7 +114,7 @@ export class GuardedCall {
       for (let asked: string | null = null; judgement.decision.action === 'REQUIRE_APPROVAL';) {
         const basis = basisOf(judgement)
         if (basis === asked) break
-        approvalId = await this.#approve(judgement, held)
+        approvalId = await this.#approve(judgement, caller)
         asked = basis
         // The person decided under earlier policies. A BLOCK of now holds, and another policy asks for itself.
         judgement = this.#judge.judge(this.#judged, this.#loop, this.#call.rules)
@@ -124,10 +124,10 @@ export class GuardedCall {
       const change = this.#change()
       if (change) throw this.#refusal(judgement, change, { approvalId })
       admit(this.#parts.core.carrying!.usages.of(this.#judged.scope), this.#call.toolName)
-      held.close()
+      caller.close()
       return await act({ decision, approvalId })
     } finally {
-      held.close()
+      caller.close()
     }
   }
 
@@ -186,7 +186,7 @@ export class GuardedCall {
   }
 
   /** Returns its id. @throws ToolBlockedError unless a person approved. */
-  async #approve(judgement: Judgement, held: HeldCall): Promise<string> {
+  async #approve(judgement: Judgement, caller: LeavingCaller): Promise<string> {
     const { core } = this.#parts
     const { inputHash } = this.#judged
     if (inputHash === null) {
@@ -198,16 +198,16 @@ export class GuardedCall {
       this.#record.decision(judgement, rejected.approvalId)
       throw this.#refusal(judgement, 'approval_rejected', rejected)
     }
-    if (held.gone !== null) {
+    if (caller.gone !== null) {
       this.#record.decision(judgement, null)
-      throw this.#refusal(judgement, goneCode(held))
+      throw this.#refusal(judgement, goneCode(caller))
     }
     const { context } = this.#part
-    const callParts = { parts: this.#parts, context, call: this.#call, inputHash, record: this.#record, held }
+    const callParts = { parts: this.#parts, context, call: this.#call, inputHash, record: this.#record, caller }
     const asked = await new CallApproval({ ...callParts, continues: this.#continues }).ask(judgement, this.#waitMs)
     const { outcome, approvalId } = asked
     if (outcome === 'pending') throw this.#pending(judgement, asked)
-    if (held.gone !== null && outcome !== 'timeout') throw this.#refusal(judgement, goneCode(held), { approvalId })
+    if (caller.gone !== null && outcome !== 'timeout') throw this.#refusal(judgement, goneCode(caller), { approvalId })
     if (outcome === 'approved') return approvalId
     const { decisionReason, detail } = asked
     if (outcome === 'rejected') this.#judge.reject(this.#judged, { approvalId, decisionReason })
@@ -287,7 +287,7 @@ export class GuardedCall {
   }
 }
 
-function goneCode({ gone }: HeldCall): BlockCode {
+function goneCode({ gone }: LeavingCaller): BlockCode {
   return gone === 'run_ended' || gone === 'process_ended' ? 'caller_gone' : 'aborted'
 }
 

@@ -1,4 +1,9 @@
-/** A call that may wait for a person. Its caller may leave first: then nothing runs under its approval. */
+/**
+ * The caller of a guarded call, who may leave while a person is asked: then nothing runs under the approval.
+ *
+ *   waits --the call runs or is refused--> closed
+ *     \--timeout, abort, the end of the run or process--> gone     \--another process continues the run--> handed over
+ */
 import type { Context } from '../recording/context.ts'
 import type { Core } from '../core.ts'
 import { readSafely } from '../recording/json.ts'
@@ -8,8 +13,8 @@ export type LeaveReason = 'timeout' | 'cancelled' | 'aborted' | 'run_ended' | 'p
 
 const OF_SIGNALS: ReadonlySet<unknown> = new Set<LeaveReason>(['timeout', 'cancelled', 'run_ended', 'process_ended'])
 
-/** A held call. Its wait ends with the run, its process, or the signal of the host. */
-export class HeldCall {
+/** Leaves with the run, its process, or the signal of the host. */
+export class LeavingCaller {
   readonly #core: Core
   readonly scope: Context['scope']
   readonly #signal: StopSignal | undefined
@@ -24,7 +29,7 @@ export class HeldCall {
     this.#core = core
     this.scope = scope
     this.#signal = signal
-    core.heldCalls.add(this)
+    core.leavers.add(this)
     signal?.addEventListener('abort', this.#onAbort, { once: true })
     if (signal?.aborted) this.#onAbort()
     else if (scope.hasEnded) this.leave('run_ended')
@@ -47,7 +52,7 @@ export class HeldCall {
 
   /** The call runs or was refused. */
   close(): void {
-    this.#core.heldCalls.delete(this)
+    this.#core.leavers.delete(this)
     this.#signal?.removeEventListener('abort', this.#onAbort)
   }
 }

@@ -12,7 +12,7 @@
  */
 import { coreOf, sharedIn } from '../border.ts'
 import { childSpan, type Context } from '../recording/context.ts'
-import type { Asked, AskedBefore, Core, Held } from '../core.ts'
+import type { Asked, AskedBefore, Core, Leaver } from '../core.ts'
 import { createLoopDetector, type LoopDetector } from '../guard/detectors.ts'
 import type { Draft } from '../recording/event.ts'
 import { readSafely } from '../recording/json.ts'
@@ -125,7 +125,7 @@ export function askedCallsOf(tacho: Recorder): AskedCalls {
   return sharedIn(core, 'asked', () => new AskedCalls(core))
 }
 
-export class AskedCalls implements Held, AskedBefore {
+export class AskedCalls implements Leaver, AskedBefore {
   readonly #core: Core
   readonly #open = new Set<OpenCall>()
   /** Whether arguments fit the tool of this name, if its schema can tell. */
@@ -139,7 +139,7 @@ export class AskedCalls implements Held, AskedBefore {
   constructor(core: Core) {
     this.#core = core
     core.asked = this
-    core.heldCalls.add(this)
+    core.leavers.add(this)
   }
 
   guard(name: string, fits: Fits = () => undefined): void {

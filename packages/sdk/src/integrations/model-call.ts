@@ -1,7 +1,7 @@
 /** An LLM_CALL in a span of its own. Nothing here throws into the host. */
 import { coreOf } from '../border.ts'
 import type { Context } from '../recording/context.ts'
-import { attempt, type Core, type Held } from '../core.ts'
+import { attempt, type Core, type Leaver } from '../core.ts'
 import { isAbort } from '../recording/exception.ts'
 import { readSafely } from '../recording/json.ts'
 import type { Payload } from '../recording/event.ts'
@@ -50,7 +50,7 @@ export class ModelCall {
   #firstToken: number | undefined
   readonly #isSilent: boolean
   isEnded = false
-  readonly #left: Held
+  readonly #left: Leaver
   /** Reads the part of a stream that has arrived. */
   #read: (() => ModelResult) | undefined
   /** The framework waits for the answer, or for the next piece of its stream. */
@@ -84,7 +84,7 @@ export class ModelCall {
     this.#isSilent = isSilent
     this.#begun = this.touchedAt = this.#now()
     this.#left = { leave: (_reason, ended) => this.#leave(ended) }
-    this.#part.core.heldCalls.add(this.#left)
+    this.#part.core.leavers.add(this.#left)
     openCallsOf(this.#part.core).began(this.context.scope, this)
   }
 
@@ -118,15 +118,15 @@ export class ModelCall {
    * Sets the reader of a streamed answer's result so far. If its run ends first, the call records this result before the outcome.
    */
   reads(result: () => ModelResult): void {
-    const { heldCalls } = this.#part.core
+    const { leavers } = this.#part.core
     this.#read = result
     this.isWaiting = false
     this.touchedAt = this.#now()
     // A call that is a run of its own ends when its stream is idle: nothing else ends it.
     if (this.isOutside) this.#endWhenIdle()
     // The calls that it asked for are known then.
-    heldCalls.delete(this.#asked)
-    heldCalls.add(this.#asked)
+    leavers.delete(this.#asked)
+    leavers.add(this.#asked)
   }
 
   /** A piece has come. */
@@ -172,7 +172,7 @@ export class ModelCall {
     this.isEnded = true
     attempt(() => {
       const { core, context } = this.#part
-      core.heldCalls.delete(this.#left)
+      core.leavers.delete(this.#left)
       const result = readSafely<ModelResult>(read, { output: UNREADABLE })
       const { tools, ...request } = this.#request
       const model = text(result.model) ?? text(request.model)

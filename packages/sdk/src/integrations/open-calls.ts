@@ -101,19 +101,19 @@ export class OpenCalls implements Background {
     isAwaited: boolean,
     end: EndLate,
   ): Promise<unknown> | undefined {
-    const { heldCalls, openRuns } = this.#core
+    const { leavers, openRuns } = this.#core
     const { open } = this.#in(scope)
     // Nobody waits any more for the person's answer.
-    if (open.size === 0 && [...heldCalls].some((held) => held.scope === scope)) return undefined
+    if (open.size === 0 && [...leavers].some((leaver) => leaver.scope === scope)) return undefined
     // A process that ends has not failed it.
     openRuns.delete(run)
     const left = { leave: (reason: string) => void (reason === 'process_ended' && end(undefined, open.size > 0)) }
-    heldCalls.add(left)
+    leavers.add(left)
     return new Promise<void>((goOn) => {
       // A host may need its result before the calls in the background can end.
       const onLate = () => void (result !== undefined && goOn())
       const ended = this.#untilQuiet(scope, onLate).then(({ isAborted, at }) => {
-        heldCalls.delete(left)
+        leavers.delete(left)
         return end(undefined, isAborted, at)
       })
       if (isAwaited) void ended.then(() => goOn())

@@ -16,7 +16,7 @@ interface Ended {
   readonly settings: Settings
   readonly diagnostics: Diagnostics
   readonly openRuns: ReadonlyMap<{ fail(status: 'FAILED' | 'CANCELLED', failure: Failure): void }, 'own' | 'started'>
-  readonly heldCalls: ReadonlySet<{ leave(reason: 'process_ended'): void }>
+  readonly leavers: ReadonlySet<{ leave(reason: 'process_ended'): void }>
   readonly control?: { readonly hasQueued: boolean; leave(): Promise<void> }
   readonly endRequests: () => void
   readonly deliverNow: (timeoutMs: number) => void
@@ -24,7 +24,7 @@ interface Ended {
 
 /** The result makes it do nothing. */
 export function endWith(core: Ended, flush: (timeoutMs?: number) => Promise<FlushResult>): () => void {
-  const { sender, settings, diagnostics, openRuns, heldCalls } = core
+  const { sender, settings, diagnostics, openRuns, leavers } = core
   // `tacho record` leaves this program to its SDK. Without the variable, this throws.
   readSafely(() => settings.enabled && appendFileSync(process.env['TACHO_RECORDED_BY'] as string, ''), undefined)
   /** A delivery was not completed in its time. */
@@ -49,7 +49,7 @@ export function endWith(core: Ended, flush: (timeoutMs?: number) => Promise<Flus
       giveUp(left)
     },
     endRuns(status, failure, isFailed) {
-      for (const held of heldCalls) held.leave('process_ended')
+      for (const leaver of leavers) leaver.leave('process_ended')
       for (const [run, how] of openRuns) if (how === 'own' || isFailed) run.fail(status, failure)
     },
     deliverNow(spentMs) {

@@ -295,7 +295,7 @@ class Tacho(Calls):
     def end_runs(self, how: process_end.HowItEnds) -> None:
         """Called when the process or a thread ends, for the runs that are still open."""
         if how.thread is None:
-            self.core.held_calls.leave("process_ended")
+            self.core.leaving_callers.leave("process_ended")
         runs = self.core.open_runs
         for scope in runs.of_process(how.is_normal) if how.thread is None else runs.of_thread(how.thread):
             end_with_process(self.core, scope, how)

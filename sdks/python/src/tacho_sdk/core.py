@@ -18,7 +18,7 @@ from .delivery.spool import Spool
 from .delivery.transport import Connections, Request
 from .exact import class_name, exact_text
 from .guarding.asked_calls import AskedCalls
-from .guarding.leaving_caller import HeldCalls
+from .guarding.leaving_caller import LeavingCallers
 from .options import Settings, resolve
 from .policy.input_hash import input_hash
 from .policy.sealed_input import seal_key, sealed_input
@@ -67,7 +67,7 @@ class Core:
         self.request: Request = request or (self._rotating.sending(send) if self._rotating else send)
         self.mask = Mask(settings.masking)
         self.open_runs = OpenRuns()
-        self.held_calls = HeldCalls()
+        self.leaving_callers = LeavingCallers()
         self.asked_calls = AskedCalls()
         self.shared_states = SharedStates()
         self.on_run: Callable[[], None] = lambda: None
@@ -103,7 +103,7 @@ class Core:
         self.sender.go_on_with(other.request)
         other.lineage, other.process = self.lineage, self.process
         other.open_runs, other.shared_states = self.open_runs, self.shared_states
-        other.held_calls = self.held_calls
+        other.leaving_callers = self.leaving_callers
 
     def record(
         self,
@@ -263,7 +263,7 @@ class Core:
         self.ids.reset()
         self.process = object()
         self.open_runs.reset()
-        self.held_calls.reset()
+        self.leaving_callers.reset()
         self.asked_calls.reset()
         self.diagnostics.reset()
         self.connections.reset()

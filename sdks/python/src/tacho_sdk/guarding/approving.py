@@ -14,8 +14,8 @@ from ..recording.run_state import OpenCall, carried_args
 from .approval import CLAIM_TYPE, ApprovalOutcome, Asking, ask_approval, claim_approval, claim_id
 from .blocked import BlockCode, PendingCall, ToolBlockedError
 from .guard import Guard, Rejection
-from .leaving_caller import HeldCall, LeaveReason
 from .judged import Call, Judged, key_of, named_of
+from .leaving_caller import LeaveReason, LeavingCaller
 
 if TYPE_CHECKING:
     from .guarded_call import Request
@@ -47,7 +47,7 @@ class Approving:
         self._request = request
         self._continues = waiting if waiting and waiting.input_hash == call.input_hash else None
 
-    def approve(self, judged: Judged, digest: str, held: HeldCall) -> None:
+    def approve(self, judged: Judged, digest: str, caller: LeavingCaller) -> None:
         """Raises ToolBlockedError unless a person approved, and no process used the approval before."""
         guard, state = self._guard, self._scope.state
         known = guard.watch_of(self._scope).rejected.get(digest)
@@ -63,17 +63,17 @@ class Approving:
                 number = _number_of(continued) if continued else state.next_number(slot)
                 if own_key is None:
                     state.take_number(slot, number)
-            outcome = self._outcome(judged, digest, own_key, number, held)
+            outcome = self._outcome(judged, digest, own_key, number, caller)
             self.approval_id = outcome.approval_id
-            is_used = held.gone is None and (outcome.outcome == "approved" or outcome.is_old)
+            is_used = caller.gone is None and (outcome.outcome == "approved" or outcome.is_old)
             with guard.lock:
                 # The number is spent: the next call makes its own request. After "used", a call with the same key does not.
-                if is_used or self._is_left(outcome, held):
+                if is_used or self._is_left(outcome, caller):
                     state.spend_number(slot, number)
                 else:
                     state.free_number(slot, number)
-            if held.gone is not None:
-                raise self._left(judged, outcome, held)
+            if caller.gone is not None:
+                raise self._left(judged, outcome, caller)
             if outcome.outcome == "approved":
                 return
             if outcome.outcome == "pending":
@@ -81,24 +81,24 @@ class Approving:
             if continued is not None or not outcome.is_old:
                 break
         if outcome.outcome in ("timeout", "unavailable"):
-            held.leave("timeout" if outcome.outcome == "timeout" else "aborted")
+            caller.leave("timeout" if outcome.outcome == "timeout" else "aborted")
         if outcome.outcome == "rejected":
             guard.watch_of(self._scope).reject(digest, Rejection(outcome.approval_id, outcome.decision_reason))
         raise self._refused(judged, _APPROVAL_CODES[outcome.outcome], outcome.decision_reason)
 
-    def _is_left(self, outcome: ApprovalOutcome, held: HeldCall) -> bool:
+    def _is_left(self, outcome: ApprovalOutcome, caller: LeavingCaller) -> bool:
         """Whether no later call may find the request, because this call has no key and has ended."""
-        is_over = held.gone is not None or outcome.outcome not in _OPEN
-        return is_over and outcome.approval_id is not None and not self._is_named(held)
+        is_over = caller.gone is not None or outcome.outcome not in _OPEN
+        return is_over and outcome.approval_id is not None and not self._is_named(caller)
 
-    def _is_named(self, held: HeldCall) -> bool:
+    def _is_named(self, caller: LeavingCaller) -> bool:
         """Whether a key or a handle names it, so that the same call may be made again."""
-        return self._continues is not None or self._own_key() is not None or held.is_named
+        return self._continues is not None or self._own_key() is not None or caller.is_named
 
-    def _left(self, judged: Judged, outcome: ApprovalOutcome, held: HeldCall) -> ToolBlockedError:
-        if held.gone == "handed_over" and outcome.approval_id is not None:
+    def _left(self, judged: Judged, outcome: ApprovalOutcome, caller: LeavingCaller) -> ToolBlockedError:
+        if caller.gone == "handed_over" and outcome.approval_id is not None:
             return self._pending(judged, outcome)
-        return self._refused(judged, "aborted" if held.gone == "aborted" else "caller_gone")
+        return self._refused(judged, "aborted" if caller.gone == "aborted" else "caller_gone")
 
     def _own_key(self) -> str | None:
         """None: the call gets a number. A continued call keeps its key."""
@@ -123,7 +123,7 @@ class Approving:
             handle=handle_of(self._guard.core, self._scope),
         )
 
-    def _outcome(self, judged: Judged, digest: str, own_key: str | None, number: int, held: HeldCall) -> ApprovalOutcome:
+    def _outcome(self, judged: Judged, digest: str, own_key: str | None, number: int, caller: LeavingCaller) -> ApprovalOutcome:
         """Asks a person. `approved` only once for a request, in all processes."""
         guard, scope, call, rules = self._guard, self._scope, self._call, self._request.rules
         core, verdict, state = guard.core, judged.verdict, scope.state
@@ -164,14 +164,14 @@ class Approving:
                 spent = 0 if own_key is None else number
                 called = number if own_key is None else own_key
                 state.open(OpenCall(approval_id, call.tool_name, digest, called, expires_at, args, named, spent))
-            held.on_leave = lambda reason: self._withdraw(approval_id, held, reason)
+            caller.on_leave = lambda reason: self._withdraw(approval_id, caller, reason)
             # Send the input at once: operators see it beside the approval.
             if not is_known:
                 guard.record_decision(scope, call, judged, approval_id)
             core.sender.flush_soon()
 
         wait = timeout if waits is None else max(0.0, waits)
-        asking = Asking(request, scope.approval_client_id, timeout, wait, on_created, held.stop, held.find_callers)
+        asking = Asking(request, scope.approval_client_id, timeout, wait, on_created, caller.stop, caller.find_callers)
         outcome = ask_approval(core, asking)
         if not is_recorded:
             guard.record_decision(scope, call, judged)
@@ -180,9 +180,9 @@ class Approving:
             guard.configuration.refresh()
             if time.time() >= outcome.until:
                 outcome = ApprovalOutcome("expired", outcome.approval_id)
-            elif held.gone is None:
+            elif caller.gone is None:
                 claim = claim_approval(core, asking, str(outcome.approval_id))
-        is_over = outcome.outcome in ("approved", "rejected", "expired", "timeout") and held.gone is None
+        is_over = outcome.outcome in ("approved", "rejected", "expired", "timeout") and caller.gone is None
         if outcome.approval_id is not None and is_over and claim != "unavailable":
             with guard.lock:
                 state.close(outcome.approval_id)
@@ -196,13 +196,13 @@ class Approving:
             core.diagnostics.report("warning", "approval_unavailable", message)
         return outcome
 
-    def _withdraw(self, approval_id: str, held: HeldCall, reason: LeaveReason) -> None:
+    def _withdraw(self, approval_id: str, caller: LeavingCaller, reason: LeaveReason) -> None:
         """Withdraws an approval: only a call that names it, by its key or in a handle, may still use it."""
         guard, scope, call = self._guard, self._scope, self._call
         facts = {"approvalId": approval_id, **named_of(call), "inputHash": call.input_hash, "reason": reason}
         guard.core.record(scope, "APPROVAL_WITHDRAWN", f"nobody waits for {call.tool_name}", facts)
         guard.core.sender.flush_soon()
-        if not self._is_named(held):
+        if not self._is_named(caller):
             with guard.lock:
                 scope.state.close(approval_id)
             # Recorded as if the tool had run: a process with an older handle then counts the call as one that it may

@@ -40,10 +40,10 @@ from .approving import Approving
 from .asked_calls import record_never_ran
 from .blocked import BlockCode, ToolBlockedError
 from .guard import Guard, agent_of, is_approved, is_notable
-from .leaving_caller import HeldCall, LeaveReason
 from .in_thread import in_thread
 from .json_form import is_same, shown
 from .judged import Judged, facts_of, form_of, reason_code_of, take
+from .leaving_caller import LeaveReason, LeavingCaller
 from .rules import Authorization, CallDecision, Rules
 from .taped import decided_elsewhere, refuse_elsewhere, taped
 
@@ -227,7 +227,7 @@ class _GuardedCall:
         guard.core.asked_calls.goes_on(guard.core, call_id)
         signals = tuple(request.risk_signals)
         self._call = take(guard.core.hash_input, _name(request.tool_name), request.read(), signals, call_id)
-        self._held: HeldCall | None = None
+        self._caller: LeavingCaller | None = None
         self._start_id: str | None = None
         self._started = 0.0
         self._approving = Approving(guard, scope, self._call, request, around.continues)
@@ -252,31 +252,31 @@ class _GuardedCall:
 
     def ask(self) -> None:
         """Waits for a person. Raises ToolBlockedError unless the call may still run after that."""
-        self._wait(self._hold())
+        self._wait(self._begin_wait())
 
     async def wait_for_person(self) -> None:
         """The same for asyncio."""
-        held = self._hold()
+        caller = self._begin_wait()
         try:
-            await in_thread(lambda: self._wait(held))
+            await in_thread(lambda: self._wait(caller))
         except BaseException as error:
-            held.leave(_reason_of(error))
+            caller.leave(_reason_of(error))
             raise
 
-    def _hold(self) -> HeldCall:
-        self._held = HeldCall(self._guard.core.held_calls, self._scope, self._request.stop)
-        return self._held
+    def _begin_wait(self) -> LeavingCaller:
+        self._caller = LeavingCaller(self._guard.core.leaving_callers, self._scope, self._request.stop)
+        return self._caller
 
-    def _wait(self, held: HeldCall) -> None:
+    def _wait(self, caller: LeavingCaller) -> None:
         try:
-            self._ask(held)
+            self._ask(caller)
         except BaseException as error:
             if not isinstance(error, Exception):
-                held.leave(_reason_of(error))
-            held.close()
+                caller.leave(_reason_of(error))
+            caller.close()
             raise
 
-    def _ask(self, held: HeldCall) -> None:
+    def _ask(self, caller: LeavingCaller) -> None:
         guard, scope, call, judged = self._guard, self._scope, self._call, self._judged
         digest = call.input_hash
         if digest is None:
@@ -285,7 +285,7 @@ class _GuardedCall:
         before: Judged | None = None
         while before is None or not is_approved(self._judged, before):
             before = self._judged
-            self._approving.approve(before, digest, held)
+            self._approving.approve(before, digest, caller)
             # A policy that was deployed while the person decided applies too; another policy makes its own request.
             self._judged = guard.judge(scope, call, self._request.rules, admits=True, before=before)
             if self._judged.decision.action == "BLOCK":
@@ -370,7 +370,7 @@ class _GuardedCall:
             raise self._refused(self._judged, "input_changed")
 
     def _refuse_if_left(self) -> None:
-        if self._held is not None and not self._held.close():
+        if self._caller is not None and not self._caller.close():
             raise self._refused(self._judged, "caller_gone")
 
     def _blocked(self, judged: Judged) -> ToolBlockedError:

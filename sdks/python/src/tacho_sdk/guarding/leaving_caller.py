@@ -1,7 +1,7 @@
 r"""
-Calls that wait for a person. The caller of one may leave first; then nothing runs under its approval any more.
+The caller of a guarded call, who may leave while a person is asked: then nothing runs under the approval.
 
-  held --a person decides--> over
+  waits --a person decides--> over
     |  \--another process continues the run--> handed over
     \--the caller is cancelled, aborts or gives up; its run or its process ends--> withdrawn
 """
@@ -27,8 +27,8 @@ if TYPE_CHECKING:
 LeaveReason = Literal["timeout", "cancelled", "aborted", "run_ended", "process_ended"]
 
 
-class HeldCall:
-    def __init__(self, held: HeldCalls, scope: RunScope, stop: StopSignal | None) -> None:
+class LeavingCaller:
+    def __init__(self, waiting: LeavingCallers, scope: RunScope, stop: StopSignal | None) -> None:
         self.scope = scope
         self.stop = StopSignal()
         """Ends the wait."""
@@ -37,13 +37,13 @@ class HeldCall:
         """Called once, when the caller leaves. Set while a request is known."""
         self.is_named = False
         """A handle names it, so another process may continue it."""
-        self._held = held
+        self._waiting = waiting
         self._forget: list[Callable[[], object]] = []
-        held.add(self)
+        waiting.add(self)
         if stop is not None:
             self._forget.append(stop.listen(lambda: self.leave("aborted")))
         self._thread = get_ident()
-        self._callers: list[Future[Any]] = []
+        self._futures: list[Future[Any]] = []
         self.find_callers()
         if scope.is_ended:
             self.leave("run_ended")
@@ -52,16 +52,16 @@ class HeldCall:
         """
         Called again during the wait, because a caller may begin to wait for the thread that it started only later.
         """
-        callers, has_left = _callers_of(self._thread)
-        for caller in callers:
-            if caller not in self._callers:
-                self._callers.append(caller)
-                self._forget.append(_listen(caller, lambda: self.leave("cancelled")))
+        futures, has_left = _callers_of(self._thread)
+        for future in futures:
+            if future not in self._futures:
+                self._futures.append(future)
+                self._forget.append(_listen(future, lambda: self.leave("cancelled")))
         if has_left:
             self.leave("cancelled")
 
     def leave(self, reason: LeaveReason | Literal["handed_over"]) -> None:
-        if not self._held.remove(self):
+        if not self._waiting.remove(self):
             return
         self.gone = reason
         self._unlisten()
@@ -74,7 +74,7 @@ class HeldCall:
         """The call runs or was refused. Whether its caller is still there."""
         if self.gone is None and _callers_of(self._thread)[1]:
             self.leave("cancelled")
-        self._held.remove(self)
+        self._waiting.remove(self)
         self._unlisten()
         return self.gone is None
 
@@ -83,39 +83,39 @@ class HeldCall:
             read_safely(self._forget.pop(), None)
 
 
-class HeldCalls:
-    """The held calls of a client."""
+class LeavingCallers:
+    """The callers that wait in a client."""
 
     def __init__(self) -> None:
         self.reset()
 
     def reset(self) -> None:
-        """A forked process waits for none of the calls of its parent."""
+        """In a forked process, no caller of the parent waits."""
         self._lock = Lock()
-        self._calls: set[HeldCall] = set()
+        self._callers: set[LeavingCaller] = set()
 
-    def add(self, call: HeldCall) -> None:
+    def add(self, caller: LeavingCaller) -> None:
         with self._lock:
-            self._calls.add(call)
+            self._callers.add(caller)
 
-    def remove(self, call: HeldCall) -> bool:
-        """Whether it was held."""
+    def remove(self, caller: LeavingCaller) -> bool:
+        """Whether it still waited."""
         with self._lock:
-            if call not in self._calls:
+            if caller not in self._callers:
                 return False
-            self._calls.remove(call)
+            self._callers.remove(caller)
             return True
 
-    def of(self, scope: RunScope | None) -> list[HeldCall]:
+    def of(self, scope: RunScope | None) -> list[LeavingCaller]:
         with self._lock:
-            return [call for call in self._calls if scope is None or call.scope.run_id == scope.run_id]
+            return [caller for caller in self._callers if scope is None or caller.scope.run_id == scope.run_id]
 
     def leave(self, reason: LeaveReason | Literal["handed_over"], scope: RunScope | None = None) -> None:
         """
         Called before the outcome is recorded, so that the calls that the run leaves behind are recorded before it.
         """
-        for call in self.of(scope):
-            call.leave(reason)
+        for caller in self.of(scope):
+            caller.leave(reason)
 
 
 _Callers = tuple[list[Future[Any]], bool]

@@ -179,8 +179,8 @@ class Run(Described):
         of calls that wait for a person, unmasked: keep it where you keep your conversations.
         """
         self._core.open_runs.remove(self._scope)
-        for call in self._core.held_calls.of(self._scope):
-            call.is_named = True
+        for caller in self._core.leaving_callers.of(self._scope):
+            caller.is_named = True
         return handle_of(self._core, self._scope)
 
     def end(self, status: Outcome = "COMPLETED", payload: Payload | None = None) -> str | None:
@@ -189,7 +189,7 @@ class Run(Described):
             return None
         self._scope.is_ended = True
         self._core.open_runs.remove(self._scope)
-        self._core.held_calls.leave("run_ended", self._scope)
+        self._core.leaving_callers.leave("run_ended", self._scope)
         self._scope.leave_streams()
         if exact_text(status) not in ("COMPLETED", "FAILED", "CANCELLED"):
             self._core.diagnostics.report("warning", "invalid_call", "A run ends COMPLETED, FAILED or CANCELLED.")
@@ -200,7 +200,7 @@ class Run(Described):
     def _hand_over(self, waits: Waiting | None = None) -> None:
         """Another process, or a later call in this one, continues and ends the run."""
         self._core.open_runs.remove(self._scope)
-        self._core.held_calls.leave("handed_over", self._scope)
+        self._core.leaving_callers.leave("handed_over", self._scope)
         waits.record(self._core) if waits else self.leave()
 
     def leave(self) -> str | None:
