@@ -35,7 +35,7 @@ import {
   deleteExpired,
   followControlRevision,
 } from '../jobs/engine/timers.ts'
-import { deliverWebhooks } from '../jobs/messages/deliver-webhooks.ts'
+import { deliverWebhooks, runPages, tellGaps } from '../jobs/messages/deliver-webhooks.ts'
 import { closeStalled, endTraces } from '../jobs/runs/end-runs.ts'
 import { deleteEnvironments, erase } from '../jobs/data/erase.ts'
 import { deriveDecisions } from '../jobs/policies/derive-decisions.ts'
@@ -43,7 +43,6 @@ import { findFailures, reopenIssues, reviewIssueRecords } from '../jobs/issues/f
 import { indexSearch } from '../jobs/runs/index-search.ts'
 import { packPayloads } from '../jobs/data/pack-payloads.ts'
 import { queueRetention, retain } from '../jobs/data/retain.ts'
-import { runPages, tellGaps } from '../jobs/messages/tell-gaps.ts'
 import { simulate } from '../jobs/policies/simulate.ts'
 import { notifyPeople, contactOf, createPushSender } from '../jobs/messages/notify-people.ts'
 import { createMailSender } from '../jobs/messages/mail-sender.ts'

@@ -1,16 +1,11 @@
 import { isIP } from 'node:net'
 import ipaddr from 'ipaddr.js'
-import type { FastifyInstance } from 'fastify'
 import type { Check } from '@tacho/contract/web/operator-routes.ts'
 import { LIMITS } from '@tacho/contract/engine/limits.ts'
 import type { Config } from '../../config/config.ts'
 import type { LostRequestsSum, SpoolTroubleSum } from '../../storage/tenants/tenants.ts'
 import type { OperatorDeps } from './operator-serve.ts'
 import type { WorkBacklog } from '../../storage/engine/work.ts'
-import { StorageError } from '../../storage/engine/store.ts'
-import type { Deps } from './deps.ts'
-import { refuse, replyError, type Refusal } from './reply-error.ts'
-import { within } from './turns.ts'
 
 const CLOCK_DRIFT_MS = 60_000
 /** File descriptors of the store, threads, files and requests to other servers. */
@@ -132,36 +127,4 @@ export function workCheck(backlog: WorkBacklog[], now: number): Check {
   )
   if (late.length === 0) return { name, ok: true, detail }
   return { name, ok: false, detail: `${detail}; ${late.join(', ')}. See the log for the reason` }
-}
-
-const PING_TIMEOUT_MS = 800
-
-export function healthRoutes(app: FastifyInstance, { storage, draining }: Pick<Deps, 'storage' | 'draining'>): void {
-  let pinging: Promise<Refusal | null> | null = null
-
-  app.get('/healthz', () => ({ status: 'alive' }))
-
-  app.get('/readyz', async (request, reply) => {
-    const refusal = await notReady()
-    if (refusal) return replyError(request, reply, refusal)
-    return { status: 'ready' }
-  })
-
-  async function notReady(): Promise<Refusal | null> {
-    if (draining()) return refuse('shutting_down')
-    const trouble = storage.trouble()
-    if (trouble !== null) return refuse(trouble.code, trouble.reason)
-    // Shared, because anyone can ask.
-    pinging ??= pingStore().finally(() => (pinging = null))
-    return pinging
-  }
-
-  async function pingStore(): Promise<Refusal | null> {
-    const answered = storage.ping().then(
-      () => null,
-      (error: unknown) => refuse(error instanceof StorageError ? error.code : 'storage_unavailable'),
-    )
-    const late = refuse('storage_unavailable', `The store did not answer within ${PING_TIMEOUT_MS} ms`)
-    return within(answered, PING_TIMEOUT_MS, late)
-  }
 }

@@ -24,7 +24,7 @@ import {
 import { readTraits } from '../../storage/runs/runs.ts'
 import { uuidv7, type Random } from '../../storage/engine/uuid.ts'
 import type { WorkItem } from '../../storage/engine/work.ts'
-import type { RunPages } from '../messages/tell-gaps.ts'
+import type { RunPages } from '../messages/deliver-webhooks.ts'
 import type { HandlerOptions, ItemHandler, Next, BatchHandler } from '../engine/work.ts'
 
 type FailureActs = 'readFailures' | 'recordFailures' | 'recordLoops' | 'nameReported' | 'tellOfRun'

@@ -3,6 +3,7 @@ import { LRUCache } from 'lru-cache'
 import { mailAddressOf, mailMessage } from '../../domain/messages/mail.ts'
 import { askingTexts, callSentence } from '../../domain/approvals/call-sentence.ts'
 import { inputsInShort } from '../../domain/approvals/recorded-input.ts'
+import { gapsNews } from '../../domain/messages/notification.ts'
 import {
   inputWanted,
   newsOf,
@@ -16,7 +17,7 @@ import type { ApprovalRow } from '../../storage/approvals/approvals.ts'
 import { isoTime } from '../../storage/engine/times.ts'
 import type { DeliveryAttempt, DeliveryHold, DeliveryOrder } from '../../storage/messages/messages.ts'
 import type { WorkHold, WorkItem } from '../../storage/engine/work.ts'
-import type { RunPages } from './tell-gaps.ts'
+import type { Storage } from '../../storage/storage.ts'
 import type { MailSender } from './mail-sender.ts'
 import type { Sent, WebhookSender } from './webhook-sender.ts'
 import type { HandlerOptions, ItemHandler, Next } from '../engine/work.ts'
@@ -180,6 +181,45 @@ export function deliverWebhooks(options: DeliverOptions): ItemHandler {
       const held = heldBy(item, workHold)
       const order = await storage.startDelivery(held)
       return order === null ? 'done' : record(held, order, { status: 'FAILED', error })
+    },
+  }
+}
+
+type GapsOptions = HandlerOptions<'tellOfRun' | 'findRun'> & { pages: Pick<RunPages, 'urlOf'> }
+
+/** Once per run, after the time in which a retry or a spool can still fill the gaps. */
+export function tellGaps({ storage, pages, now }: GapsOptions): ItemHandler {
+  return {
+    kind: 'tell_gaps',
+    batch: 50,
+    async perform({ environmentId, subjectId }, workHold) {
+      const run = await storage.findRun(environmentId, subjectId)
+      const data = run && gapsNews(environmentId, run)
+      if (data === null) return 'done'
+      const url = await pages.urlOf(environmentId, subjectId)
+      const news = { type: 'run.incomplete', at: now(), data: { ...data, url } } as const
+      await storage.tellOfRun(workHold, environmentId, subjectId, news)
+      return 'ended'
+    },
+    giveUp: async () => 'done',
+  }
+}
+
+export type RunPages = ReturnType<typeof runPages>
+
+/** With ids, so that a renamed workspace is found. Null: the environment was deleted. `run` is an internal id. */
+export function runPages(storage: Pick<Storage, 'findEnvironment'>, publicUrl: () => string) {
+  async function placeOf(environmentId: string) {
+    const environmentRow = await storage.findEnvironment(environmentId)
+    if (!environmentRow) return null
+    const { name: environment, workspaceId } = environmentRow
+    return { environment, workspaceId, url: `${publicUrl()}/w/${workspaceId}/${environmentId}` }
+  }
+  return {
+    placeOf,
+    async urlOf(environmentId: string, run: string): Promise<string | null> {
+      const place = await placeOf(environmentId)
+      return place && `${place.url}/runs/${run}`
     },
   }
 }

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { fastify } from 'fastify'
-import { healthRoutes } from '@tacho/server/http/web/doctor.ts'
+import { healthRoutes } from '@tacho/server/http/web/health.ts'
 import type { Storage } from '@tacho/server/storage/storage.ts'
 import { StorageError, type StorageErrorCode } from '@tacho/server/storage/engine/store.ts'
 import { startService } from '../../setup/service.ts'
