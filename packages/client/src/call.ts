@@ -63,7 +63,7 @@ interface Answered<Status extends number, Body> {
   readonly headers: Headers
 }
 
-/** The caller already has the version that its If-None-Match names. */
+/** If-None-Match names the current version, so the reply has no body. */
 type Unchanged = Answered<304, null>
 
 /** The value of a successful call: the reply's JSON, its bytes, or the messages of a stream. */

@@ -16,7 +16,7 @@ try {
 applyTheme()
 const cache = createQueryClient(() => {
   const { pathname, href } = router.state.location
-  // A page of an environment stays, with what was written on it, below a dialog that signs in.
+  // Pages of an environment open a dialog to sign in, so that unsaved text stays. Other pages redirect.
   if (pathname !== '/sign-in' && !pathname.startsWith('/w/'))
     void router.navigate({ to: '/sign-in', search: { back: href } })
 })

@@ -47,7 +47,7 @@ export interface Core {
   /** Await `prepared` first. */
   readonly writing: () => Writing & Choosing
   readonly prepared: Promise<unknown> | undefined
-  /** Reduced to metadata if configured; masked and bounded when it is written. */
+  /** Takes a payload, or only its metadata if configured. Writing it masks and bounds it. */
   readonly capturePayload: PayloadCapture
   readonly context: CurrentContext
   readonly sender: Sender
@@ -234,7 +234,7 @@ export function createCore(hostOptions: TachoOptions, runtime: Runtime, beyond: 
   let handsOverUntil = -Infinity
   if (!settings.enabled) sender.close('disabled')
 
-  /** Getters of the host's values can throw. With a draft from a function, the event then counts as failed. */
+  /** Never throws. An event counts as failed if its draft cannot be read: getters of the host's values can throw. */
   function record(scope: RunScope | undefined, eventDraft: Draft | (() => Draft)): string | undefined {
     diagnostics.count('recorded')
     if (!scope) {
@@ -268,7 +268,7 @@ export function createCore(hostOptions: TachoOptions, runtime: Runtime, beyond: 
         },
         ids,
       )
-      // A function of the host runs inside its record call.
+      // Custom masking is the host's function: run it now, within the host's record call.
       if (settings.masking.custom && written) void event.written
       if (!sender.add(event)) return undefined
       if (settings.waitUntil && runtime.now() >= handsOverUntil) handOver(settings.waitUntil)

@@ -33,7 +33,7 @@ class _FormerName(MetaPathFinder, Loader):
         return module
 
     def exec_module(self, module: ModuleType) -> None:
-        # The import system has just given the module the specification of its former name.
+        # The import system has replaced the specification of the module by one with the former name.
         if module.__spec__ is not None:
             module.__spec__ = self._specs[module.__spec__.name]
 

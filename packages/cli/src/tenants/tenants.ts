@@ -82,7 +82,7 @@ export async function findPlace(
   const isMeant = ({ environment, name }: Place) =>
     environmentName === undefined || name === environmentName || environment.id === environmentName.toLowerCase()
   let matchingPlaces = places.filter(isMeant)
-  // `staging`, if one workspace has it.
+  // A name without its workspace, such as `staging`.
   if (matchingPlaces.length === 0)
     matchingPlaces = places.filter(({ environment }) => environment.name === environmentName)
   if (environmentName === undefined && matchingPlaces.length > 1)

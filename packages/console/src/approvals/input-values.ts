@@ -48,7 +48,7 @@ function collect(value: unknown, name: string, depth: number, parts: Map<string,
   if (members.length === 0 || parts.size >= PARTS) {
     const known = parts.get(name)
     const text = JSON.stringify(value)
-    // A member with a dot in its name may have the same place.
+    // `{"a.b": 1}` and `{"a": {"b": 1}}` have one name.
     parts.set(name, known === undefined ? text : `${known}, ${text}`)
   } else for (const [key, member] of members) collect(member, name === '' ? key : `${name}.${key}`, depth + 1, parts)
 }

@@ -25,7 +25,7 @@ import { Button, More } from '../web/ui/button.tsx'
 import { useKeys } from '../web/ui/keys.ts'
 
 const DAY_MS = 86_400_000
-/** Keeps the mark of a deployment of this moment inside the page. */
+/** Rightmost place of a mark, from 0 to 1: the mark of a recent deployment stays inside the page. */
 const LAST_PLACE = 0.96
 const route = getRouteApi('/w/$workspace/$environment/issues/$issueId')
 

@@ -120,7 +120,7 @@ export function runsRange({ from, to }: HourWindow, { to: end }: Range): Range {
   return end === undefined ? { from: start } : { from: start, to: new Date(to).toISOString() }
 }
 
-/** The zone of a chart by the day, for its reader. */
+/** Names a chart's time zone for its reader. */
 export const zoneText = ({ stepMs, zone }: Pick<HourWindow, 'stepMs' | 'zone'>): string =>
   stepMs === DAY_MS ? `Days begin at midnight in ${zone}.` : `Hours in ${zone}.`
 

@@ -119,7 +119,7 @@ export async function runHook(
     const stop = stopSignal()
     const decided = await decide(tacho, run, record, { ...options, url: account.url, place, stop }, rejected)
     asking.end()
-    // The agent stopped the hook: an approver must not wait for the next one.
+    // The agent stopped the hook. Deliver now: an approver must not wait for the next hook.
     if (stop.aborted) deliveryMs = STOPPED_MS
     answer = decided.answer
     if (decided.outcome === 'refused')

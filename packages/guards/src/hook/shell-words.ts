@@ -3,7 +3,7 @@
  * substitutions and variables that the command itself sets. What only a shell can know stays unknown.
  */
 
-/** Replaces a part of a word that only the shell knows. */
+/** Stands for a part of a word that only the shell can expand, such as `$HOME`. */
 export const UNKNOWN = '\0'
 
 export type ShellPart =

@@ -140,7 +140,7 @@ export class McpGuard {
     this.#taskAnswers.cancelAll()
   }
 
-  /** Everything that waits for the server ends with an error at once, and what comes later too. */
+  /** Answers each waiting request, and each later one, with an error. */
   async serverLeft(why: string): Promise<void> {
     const errors = this.#open.end(why)
     for (const call of this.#calls.values()) abandon(call, why)

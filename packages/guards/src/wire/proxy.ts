@@ -84,7 +84,7 @@ export interface Door {
   readonly isDurable?: boolean
   /** Redirects must not lead the client past this proxy. */
   readonly isGuarded?: boolean
-  /** The request is over. */
+  /** Called when the request is over. */
   readonly leave?: () => void
 }
 

@@ -51,7 +51,7 @@ export interface Runtime {
   now(): number
   /** From 0 (inclusive) to 1 (exclusive); for jitter, not for ids. */
   random(): number
-  /** Fills the array with cryptographically random bytes. False if only weaker ones are there now. */
+  /** Fills the array with cryptographically random bytes. False: only weaker ones are available yet. */
   fillRandom(bytes: Uint8Array<ArrayBuffer>): boolean | void
   /** Calls `act` after `ms`. Only a timer with `hold` keeps the process running until then. */
   timer(ms: number, act: () => unknown, hold?: boolean): Timer

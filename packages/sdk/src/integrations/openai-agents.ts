@@ -205,7 +205,7 @@ export function guardTool<Create extends (options: never) => object>(tool: Creat
   })
 }
 
-/** On `invoke` of the tools that a guarded `tool` made: it stays when the framework copies them. */
+/** Marks the `invoke` of guarded tools: the framework's copies of a tool have the mark, too. */
 const GUARDED = Symbol.for('tacho.guarded')
 
 /**

@@ -66,7 +66,7 @@ export interface SpanMarks {
   readonly agent?: string | undefined
 }
 
-/** Prompts of spans beside it are not its own. */
+/** Copies the marks: a prompt that a sibling requests later is not one of this span. */
 export function childSpan(spanId: string, parent: Span): Span {
   return { spanId, parentSpanId: parent.spanId, marks: parent.marks }
 }

@@ -233,7 +233,7 @@ export class Run {
     this.end(status, { error, exception: exceptionOf(error) })
   }
 
-  /** @internal Another process, or a later call in this one, continues and ends it. */
+  /** @internal Another process, or a later call in this one, continues and ends the run. */
   handOver(left?: Draft): void {
     this.#core.openRuns.delete(this)
     leaveCalls(this.#core, this.#scope, 'handed_over')

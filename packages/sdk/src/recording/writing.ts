@@ -47,7 +47,7 @@ export function createWriting({ masking }: Pick<Settings, 'masking'>, diagnostic
       diagnostics.report('error', 'masking_failed', 'Masking failed: the payload was dropped.')
       return '{"masked":"[masked:error]"}'
     }
-    // Masking does not know the rest of a credential, and if most of a text is masked, nothing else removes it.
+    // Remove the rest of a cut text: it may be the rest of a credential, which masking does not recognize.
     if (isCut)
       text = text.replace(
         REST,

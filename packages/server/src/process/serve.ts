@@ -1,4 +1,4 @@
-/** The parent of several workers loads only what it needs. */
+/** With several workers, the parent process does not load the server. */
 import cluster from 'node:cluster'
 import type { Config } from '../config/config.ts'
 

@@ -66,7 +66,7 @@ class Resolved:
     settings: Settings
     api_key: GivenKey
     problems: list[str]
-    """Faults of the options, one sentence each; first those because of which nothing is recorded."""
+    """Faults of the options, one sentence each; those that stop recording come first."""
 
 
 def resolve(options: Mapping[str, Any], new_id: str) -> Resolved:

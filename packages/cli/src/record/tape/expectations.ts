@@ -129,7 +129,7 @@ export function unfulfilled(
 
 const listed = (names: readonly string[]): string => (names.length === 0 ? 'none' : names.join(', '))
 
-/** An object has at least the wanted members. */
+/** Whether a value is as wanted. Objects may have more members. */
 function contains(value: unknown, wanted: unknown): boolean {
   if (isObject(wanted)) {
     return isObject(value) && Object.entries(wanted).every(([name, one]) => contains(value[name], one))

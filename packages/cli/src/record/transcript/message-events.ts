@@ -161,7 +161,7 @@ function joinCalls(messages: readonly Message[]): JoinedCalls {
   return { answered, open }
 }
 
-/** Calls of the time before tools have no id. */
+/** The id of a `function_call`, which has none: its name. */
 const functionId = (name: unknown): string => `function\0${String(name)}`
 
 /** Model, tokens and cost of a model call, under the keys that the server sums. Pure. */

@@ -125,7 +125,7 @@ function ItemLink({ of: { kind, id }, label, ...linkProps }: ItemLinkProps) {
   )
 }
 
-/** Lines of the marks for a plot, and the row above. */
+/** Draws marks on a plot: a line for each, and the row of marks above. */
 export function plotMarks(marks: readonly Mark[]) {
   return {
     lines: marks.map(({ at }) => at),

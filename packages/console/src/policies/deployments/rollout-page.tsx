@@ -156,7 +156,7 @@ const COLUMNS: readonly Column<ConfigurationClient>[] = [
   { head: 'Last seen', right: true, cell: ({ lastSeenAt }) => <Time at={lastSeenAt} /> },
 ]
 
-/** How many clients of an environment have its revision; on request, which. */
+/** Counts the clients of an environment by whether they have its revision. Lists them when opened. */
 function Clients({ environmentId, name }: { environmentId: string; name: string }) {
   const [isOpen, setOpen] = useState(false)
   const { data, error } = useQuery({

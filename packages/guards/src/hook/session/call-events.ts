@@ -67,7 +67,7 @@ export async function closeCalls(
     (call) =>
       (isEnded !== null && call.sessionId === record.sessionId && isEnded(call)) || now - call.startedAt > OPEN_MS,
   )
-  // Codex names the step, and our modules do.
+  // Codex and our modules report an interrupted step by its name. Other agents report nothing.
   const outcome = record.event === 'Interrupt' ? 'cancelled' : 'did_not_report'
   const declined = closed.length > 0 ? await declinedBy(record, closed) : null
   for (const call of closed) {

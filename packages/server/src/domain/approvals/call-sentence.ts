@@ -48,7 +48,7 @@ export async function askingTexts(
 
 const VERSION = new RegExp(VERSION_PATTERN)
 
-/** A value of an input that is no object or list, or an empty one. */
+/** A scalar of an input, or an empty object or list. */
 export interface InputLeaf {
   /** Keys and indexes. */
   path: readonly string[]

@@ -26,7 +26,7 @@ export interface ExportPlace {
   section: ExportedTable | 'run'
   /** Null: at its first row. For a run: start and internal id. */
   after: ExportedKey | null
-  /** The last event of that run; absent after all of them. */
+  /** The last exported event of that run. Absent: all of them are exported. */
   event?: string
   /** How many events of that run follow it. */
   left?: number

@@ -72,7 +72,7 @@ function closingQuotes(text: string): (at: number) => number | undefined {
   const placeholders = new Map<string, number>()
   return (at) => {
     const mark = QUOTES.get(text[at] ?? '')
-    // After a letter it is an apostrophe or a closing mark.
+    // A mark after a letter opens nothing: it is an apostrophe or a closing mark.
     if (mark === undefined || isLetter(text[at - 1])) return undefined
     let end = placeholders.get(mark) ?? 0
     while (end !== -1 && end <= at) {

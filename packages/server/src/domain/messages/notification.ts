@@ -67,7 +67,7 @@ export function bySeverity(one: Notice, other: Notice): number {
   return rank(other.severity) - rank(one.severity) || other.at - one.at
 }
 
-/** `notices`: the most severe first. Null: this browser gets none of them. */
+/** Chooses the notice for a browser, and its time. `notices`: the most severe first. Null: the browser gets none. */
 export function choose(
   event: NotificationEvent,
   notices: readonly Notice[],
@@ -168,7 +168,7 @@ export const endpointHash = (endpoint: string): string => hash('sha256', endpoin
 
 const CURVE = 'prime256v1'
 
-/** Whether it is a point of the curve: nothing can be encrypted for another. */
+/** Whether a key is a point of the curve. Messages cannot be encrypted for other keys. */
 export function isPublicKey(text: string): boolean {
   return attempt(() => ECDH.convertKey(text, CURVE, 'base64url', 'base64url', 'uncompressed')) !== undefined
 }

@@ -114,7 +114,7 @@ function checkItems({ items }: Intent): void {
   }
 }
 
-/** @param itemName of the item that the outcome names */
+/** @param itemName name of the item in the outcome */
 function resultOf(published: Published, itemName: string): PublicationResult | Refusal {
   switch (published.outcome) {
     case 'published':

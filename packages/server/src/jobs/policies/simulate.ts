@@ -180,7 +180,7 @@ function reporter(storage: Pick<Storage, 'reportSimulation'>, { id, environmentI
 
 type ApprovalCounts = SimulationResult['approvals']
 
-/** Beyond this many tools, decisions on calls that the policy does not act on are not counted. */
+/** Decisions on calls that the policy does not act on are counted for at most this many tools. */
 const TOOLS_COUNTED = 1_000
 
 function countDecisions(storage: Pick<Storage, 'findApprovals'>, environmentId: string) {

@@ -193,7 +193,7 @@ export interface ToolEventRow {
   approvalId: string | null
   action: string | null
   outcome: 'output' | 'error' | 'unknown'
-  /** The model asked for it, and its tool did not start. */
+  /** The model asked for the call, and the tool did not start. */
   neverRan: boolean
 }
 
@@ -248,7 +248,7 @@ export interface RecordedInputRow {
 /** A standing approval. Each use is an approval of its own, which names it. */
 export interface GrantRow {
   id: string
-  /** The approval with which it was given. */
+  /** The approval that created the grant. */
   approvalId: string
   scope: GrantScope
   toolName: string
@@ -300,7 +300,7 @@ export type GrantFault = keyof typeof GRANT_FAULTS
 /** `uses`: of an approval by a grant. */
 export interface GrantUse {
   grantId: string
-  /** All policies that ask for this call, as far as it is known. */
+  /** The known policies that require approval for this call. */
   policyIds: readonly string[]
   /** The input that was compared with the condition. */
   inputEventId: string | null

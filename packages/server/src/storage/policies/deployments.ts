@@ -84,7 +84,7 @@ export type Published =
   /** Another version than the one that the operator saw is in force; null: none is. */
   | { outcome: 'overtaken'; item: Item; inForce: number | null; seen: number | null }
   | { outcome: 'other_earlier'; item: Item; restores: number | null; seen: number }
-  /** `no_other`: the other sessions would get none. `in_force`: they would get the same. */
+  /** `no_other`: sessions outside the share would get no version. `in_force`: they would get the same one. */
   | { outcome: 'no_share'; item: Item; why: 'no_other' | 'in_force' }
   | { outcome: 'too_large'; limit: 'prompts' | 'policies' | 'shares' | 'bytes' }
 

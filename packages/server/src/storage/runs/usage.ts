@@ -48,7 +48,7 @@ export interface UsagePointRow extends UsageSums {
   failed: number
   cancelled: number
   uncosted: UncostedSum[]
-  /** By tool: calls that failed, and decisions that held one back. Otherwise null. */
+  /** Failed, blocked and asked calls of a tool. Null if the point is not of a tool. */
   calls: { errors: number; blocked: number; approvals: number } | null
   value: number
   llm: LatencyRow | null
@@ -229,8 +229,8 @@ export interface UncostedWindow {
 
 /**
  * A sketch with relative error (DDSketch; Masson, Rim, Lee, VLDB 2019): bounds of neighbouring buckets differ by a constant
- * factor, so a percentile of any sum of rows is as exact as that of one. Before, buckets were wider: their numbers are below
- * `SKETCH`, and percentiles that count them are marked.
+ * factor, so a percentile of any sum of rows is as exact as that of one. Rows of former versions have wider buckets, with
+ * numbers below `SKETCH`. Percentiles that count these are marked.
  */
 const ERROR = 0.009
 const FACTOR = (1 + ERROR) / (1 - ERROR)
@@ -261,6 +261,6 @@ export function latencyAt(bucket: number): number {
 const HALF_FORMER = Math.round((Math.LN2 / FORMER_PER_DOUBLING / LOG_FACTOR / 2) * 1_000)
 const SHOWN = Math.round((Math.log((FACTOR + 1) / 2) / LOG_FACTOR) * 1_000)
 
-/** SQL of the bucket that shows the middle of a former one, in whole numbers. The first had what is shorter than 1 ms. */
+/** SQL that turns a former bucket into the bucket of its middle, in whole numbers. Former bucket 0 has latencies below 1 ms. */
 export const IN_SKETCH = `CASE WHEN bucket >= ${SKETCH} THEN bucket WHEN bucket = 0 THEN ${SKETCH}
   ELSE ${MILLISECOND} + (${HALF_FORMER} * (2 * bucket - 1) + ${SHOWN} + 500) / 1000 END`

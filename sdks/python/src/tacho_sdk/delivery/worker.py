@@ -67,7 +67,7 @@ class Worker:
             time.sleep(max(0.0, min(wait, deadline - time.monotonic())))
 
     def stop(self, seconds: float) -> None:
-        """Ends the thread before the interpreter freezes it, unless it waits for an answer for longer."""
+        """Ends the thread before the interpreter freezes it. Waits at most `seconds` for an answer under way."""
         with self._condition:
             thread, self._is_stopped = self._thread, True
             self._condition.notify()

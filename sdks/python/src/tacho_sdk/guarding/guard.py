@@ -333,7 +333,7 @@ def agent_of(scope: RunScope) -> str:
 
 
 def is_approved(judged: Judged, before: Judged | None) -> bool:
-    """Whether the approval of the decision before is what this one requires."""
+    """Whether the approval that the former decision required is the one that this decision requires."""
     return judged.decision.action == "REQUIRE_APPROVAL" and before is not None and judged.verdict.basis == before.verdict.basis
 
 

@@ -308,7 +308,7 @@ class _GuardedCall:
         self._refuse_if_left()
         facts = facts_of(call, self._approval_id)
         self._start_id = core.record(self._scope, "TOOL_START", call.tool_name, facts)
-        # A tool may end its process.
+        # The tool may end the process before the next delivery.
         core.sender.flush_soon()
         self._started = time.monotonic()
 

@@ -113,7 +113,7 @@ class OtherTurns:
 
     def __init__(self, lock: Callable[[], AbstractContextManager[object]]) -> None:
         self.lock = lock
-        # Weak: a loop may end before its turns, and what a run that is over has read is nothing to anybody.
+        # Weak references: a loop may end before its turns, and nobody needs what an ended run has read.
         self._waiting: deque[WeakMethod[Callable[[], bool]]] = deque()
         # The loop with the next turn. It may end before.
         self._loop: asyncio.AbstractEventLoop | None = None

@@ -32,7 +32,7 @@ try:
 except ImportError:
     PAUSES: tuple[type[BaseException], ...] = ()
 else:
-    # `interrupt`, and a Command for a parent graph.
+    # Raised by `interrupt`, and for a Command to a parent graph.
     PAUSES = (GraphBubbleUp,)
 
 T = TypeVar("T", bound=BaseTool)

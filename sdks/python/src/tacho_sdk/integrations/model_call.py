@@ -122,7 +122,7 @@ class ModelCall(Bordered):
         result = {**result, **{name: one for name, one in below.items() if result.get(name) is None}}
         model = result.get("model") or self._request.get("model")
         latency = _milliseconds(time.monotonic() - self._begun)
-        # A framework that reports a call only afterwards gives its own times.
+        # `more` has the latency if the framework reports the call only after it.
         payload: dict[str, Any] = {"latency": latency, **self._request, **result, "model": model}
         payload.update(more)
         # The run ended before this call, and nobody closed its stream.

@@ -16,7 +16,7 @@ _OPEN_MAX = 100
 _INPUTS_MAX = 1_000
 _SPENT_MAX = 1_000_000_000
 _ARGS_BYTES_MAX = 65_536
-# Runs of which handles were made or resumed, whose state this process still knows.
+# The most runs with handles whose state this process remembers.
 _SHARED_MAX = 1_000
 _HASH = re.compile(r"[0-9a-f]{32,128}\Z")
 _T = TypeVar("_T")

@@ -32,7 +32,7 @@ export class Attributes {
     return undefined
   }
 
-  /** Takes an attribute, and its other names with the same value, because conventions often repeat each other. */
+  /** Takes the first of these attributes, and the others with the same value: exporters often send several conventions. */
   take(...names: string[]): Json | undefined {
     const peekedValue = this.peek(...names)
     if (peekedValue !== undefined)

@@ -98,7 +98,7 @@ export function conditionsGiven(conditions: readonly string[], params: NamedPara
   return givenConditions.length === 0 ? 'true' : givenConditions.join(' AND ')
 }
 
-/** Columns, each as the member of a row. A text has them in words. `prefix`: `r.` of a table r. */
+/** Selects columns under the names of members. `columns`: a list, or names between spaces. `prefix`: a table, such as `r.`. */
 export function selectList(columns: string | readonly string[], prefix = ''): string {
   const names = typeof columns === 'string' ? columns.trim().split(/\s+/) : columns
   return names.map((column) => `${prefix}${column} AS "${memberOf(column)}"`).join(', ')

@@ -87,7 +87,7 @@ export const noticesActs = {
   ...write({ recordNoticesTold }),
 }
 
-/** Waiting items of an environment. Beyond this many, nothing more is postponed. */
+/** With this many waiting items, an environment postpones no more of them. */
 const WAITING = 10_000
 
 export async function queueNotices(sql: Sql, environmentId: string, event: string, ids: string[], at: number) {

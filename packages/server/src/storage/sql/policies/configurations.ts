@@ -83,7 +83,7 @@ function parsed(text: string): Record<string, unknown> | null {
   }
 }
 
-/** Policies and prompts whose versions have other content, as far as they are intact themselves. */
+/** Names the damaged policies and prompts of a configuration: those that differ from their stored versions. */
 export async function nameOfDamage(sql: Sql, environmentId: string, text: string): Promise<string> {
   const whole = 'configuration in force'
   const { policies, prompts } = (parsed(text) ?? {}) as { policies?: unknown[]; prompts?: unknown[] }

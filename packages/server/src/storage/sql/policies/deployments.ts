@@ -60,7 +60,7 @@ async function findVersionsInForce(sql: Sql, environmentId: string, kind: Deploy
   return { atThatTime: earlier?.version ?? null, now: current?.version ?? null }
 }
 
-/** Names one such environment. */
+/** Names an environment in which the item is deployed. */
 export async function deployedIn(sql: Sql, workspaceId: string, kind: DeployableKind, id: string) {
   const text = `SELECT e.name AS "deployedIn" FROM environments e
     JOIN deployments d ON d.environment_id = e.id AND d.kind = :kind AND d.item_id = :id

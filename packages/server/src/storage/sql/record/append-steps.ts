@@ -265,7 +265,7 @@ async function addRepeats(append: Append): Promise<void> {
   }
 }
 
-/** Every candidate has its verdict after this. */
+/** Gives each candidate that is left a verdict, and counts the refused events. */
 async function refuseOthers(append: Append) {
   const { transaction, environmentId, candidates, rejections, runs } = append
   for (const candidate of candidates) candidate.verdict ??= candidate.event.onlyIfStored ? 'absent' : 'unstorable'

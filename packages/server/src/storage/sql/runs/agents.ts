@@ -16,7 +16,7 @@ export interface KnownAgent {
   id: string
   name: string
   nameTime: number
-  /** Newest event time of that name seen by this process. */
+  /** Time of the newest event with that name that this process has stored. */
   seenTime: number
 }
 

@@ -69,7 +69,7 @@ export async function readUncostedRuns(
   return new Map(Array.from(sums, ([place, ofPlace]) => [place, [...ofPlace.values()]]))
 }
 
-/** Calls of one model, length of context and period are one sum. */
+/** Adds calls to the sum of their model, context length and period. */
 export function addCalls(sums: Map<string, UncostedSum>, calls: UncostedSum): void {
   const sort = `${calls.at} ${calls.context} ${calls.model}`
   const same = sums.get(sort)
