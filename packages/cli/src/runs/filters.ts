@@ -40,7 +40,7 @@ export function runQuery(options: RunFilterOptions, now: number): Omit<RunFilter
   return query
 }
 
-/** Other words that people use. */
+/** Words that people write instead of a filter's name. */
 const OTHER_WORDS = new Map([
   ['since', 'from'],
   ['until', 'to'],

@@ -17,7 +17,7 @@ interface Props {
   onAct?: (changed: readonly Target[]) => void
   /** Called after an act. */
   onDone?: (act: Act) => unknown
-  /** More acts; anything that is not an act comes first. */
+  /** More acts. `first`: what stands before the acts. */
   children?: ReactNode
   first?: ReactNode
   className?: string

@@ -11,7 +11,7 @@ import { recordQuery, useAffectedAgents, useOccurrences } from './queries.ts'
 
 const route = getRouteApi('/w/$workspace/$environment/issues/$issueId')
 
-/** More are read at once, but a page has more to say than when. */
+/** Occurrences that the page shows at first, and with each click. A request reads more. */
 const AT_ONCE = 5
 const UUID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i
 

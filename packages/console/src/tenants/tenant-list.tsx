@@ -32,7 +32,6 @@ interface Props {
   restore: (id: string) => Promise<unknown>
   /** Orders the deletion of an archived one; absent: the person may not. */
   remove?: (id: string) => Promise<unknown>
-  /** After any of these. */
 }
 
 type Open = { is: 'rename' | 'archive' | 'remove'; tenant: Tenant }

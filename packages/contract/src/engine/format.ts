@@ -15,7 +15,7 @@ function once<Format>(make: () => Format): () => Format {
 export const number = (value: number): string => inNumbers().format(value)
 export const compact = (value: number): string => (value < 10_000 ? inNumbers() : inShort()).format(value)
 
-/** Less than this is shown as such, and a difference of less says nothing. */
+/** Smaller amounts are shown as "less than" this one. Smaller differences count as none. */
 export const LEAST_MONEY = 0.0001
 
 /** US dollars, with the digits that a small amount needs: $12.30, $0.123, $0.00123, and `<$0.0001` for what is less. */

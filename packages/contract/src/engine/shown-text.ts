@@ -13,7 +13,7 @@ export type ShownPart =
 const JOINS_EMOJI = String.raw`(?<=\p{Extended_Pictographic}\p{Emoji_Modifier}?\ufe0f?)\u200d(?=\p{Extended_Pictographic})|(?<=\p{Extended_Pictographic})\ufe0f`
 /** Controls, formats such as marks of direction, spaces that are not the space, characters without a glyph, overlays. */
 const HIDDEN = String.raw`[\p{Cc}\p{Cf}\p{Zl}\p{Zp}\p{Co}\p{Cn}\p{Default_Ignorable_Code_Point}\u00a0\u1680\u2000-\u200a\u202f\u205f\u2800\u3000\u0334-\u0338\u20d2\u20d3\u20d8-\u20da\u20e5-\u20eb]`
-/** More marks on one letter than a language writes: they cover the lines around. */
+/** Marks beyond the third on one letter. No language needs them, and they can cover other lines. */
 const PILED = String.raw`(?<=\p{M}{3})\p{M}`
 const UNSAFE = new RegExp(`${JOINS_EMOJI}|(?<hidden>${HIDDEN}|${PILED})`, 'gu')
 

@@ -63,7 +63,7 @@ export function contentImages(content: unknown): string[] {
     .slice(0, IMAGES_MAX)
 }
 
-/** More are in the JSON view. */
+/** Further images are only in the JSON view. */
 const IMAGES_MAX = 20
 
 function imageOf(contentPart: Json): string | null {

@@ -95,7 +95,7 @@ export function typedScore(text: string): Score['value'] {
   return /^-?[0-9]+(\.[0-9]+)?$/.test(typed) ? Number(typed) : typed
 }
 
-/** Before and after an erasure: what becomes of the runs that go on. */
+/** Says what an erasure does to runs that are still running, before it (`isErased: false`) and after it. */
 export function stillRunning(runs: number, kind: ErasureKind, isErased = false): string {
   const isRefused = kind === 'run' || kind === 'user'
   const [one, go, it] = runs === 1 ? ['run', 'goes', 'it records'] : ['runs', 'go', 'they record']

@@ -43,7 +43,7 @@ interface SettingsForm {
   readonly form: 'groups' | 'list' | 'module'
   /** The names of a hook's fields, if they are called otherwise than `command` and `timeout`. */
   readonly names?: { readonly command: string; readonly timeout: string }
-  /** More fields of each hook, and of the hooks of one step. */
+  /** Further settings of each hook. `matchers`: by step, the tools that its hook is for. */
   readonly more?: Readonly<Record<string, unknown>>
   readonly matchers?: Readonly<Record<string, string>>
   readonly unitsPerSecond: number
@@ -300,7 +300,7 @@ export const AGENTS: Readonly<Record<AgentName, AgentForm>> = {
       project: '.cursor/hooks.json',
       form: 'list',
       more: { failClosed: true },
-      // Other tools have steps of their own.
+      // Cursor has steps of their own for its other tools.
       matchers: { preToolUse: 'Write|Delete', postToolUse: 'Write|Delete' },
       unitsPerSecond: 1,
     },

@@ -37,7 +37,7 @@ export interface Looked {
 interface Form {
   /** JSON files, and the settings in them that start something. A name stands for all names in it. */
   readonly settings?: readonly (readonly [file: string, ...starting: string[]])[]
-  /** Other files, and what starts something in a line of theirs. */
+  /** Other files, and a pattern of the lines that start a program. */
   readonly texts?: readonly (readonly [file: string, starting: RegExp])[]
   /** Folders of texts that may contain a command. */
   readonly instructions?: readonly (readonly [folder: string, starting: RegExp])[]

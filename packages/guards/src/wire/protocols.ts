@@ -126,7 +126,7 @@ export class AnswerReader {
     return this.#answerId ?? text(fields(this.whole())['id'])
   }
 
-  /** Nobody reads it any more. */
+  /** Call when nobody reads the answer any more. */
   release(): void {
     this.#share.release()
   }

@@ -49,7 +49,7 @@ const INPUT_CHARS_MAX = 131_072
 const CACHED_MAX = 256
 /** Fewer outputs are read at once: a timer would cost more. */
 const LATER_CHARS = 16_384
-/** More do not wait: hosts would hold the texts of many outputs. */
+/** Characters of outputs that wait to be read. Further outputs are dropped, to bound the memory of the host. */
 const UNREAD_CHARS_MAX = 1_048_576
 const PART_MS = 2
 

@@ -54,7 +54,7 @@ export function toPrompt<Variables extends Readonly<Record<string, PromptValue>>
         const variable = padded.trim()
         const value = givenValues.get(variable)
         if (value !== undefined) return textOf(value)
-        // Others, such as `{{#if}}` of a template language, are not meant for it.
+        // Leave `{{#if}}` and the like: they belong to a template language.
         if (/^[\p{L}\d_]/u.test(variable)) onMissing(variable)
         return placeholder
       })

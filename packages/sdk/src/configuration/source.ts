@@ -311,7 +311,7 @@ export class ConfigurationSource {
         await this.#take(reply, isEarly && reply.status === 304 ? undefined : 0)
       } else if (this.#isStopped) return
       else if (this.#wait?.signal.aborted) {
-        // Only requests seemed to keep the process running. If it goes on, so does the wait.
+        // The wait ended because it seemed to be all that kept the process running. The process goes on, so wait again.
         this.#endedWaits = isEarly ? Math.min(this.#endedWaits + 1, ENDED_WAITS_MAX) : 0
         return this.#watch(seconds, WATCH_AFTER_MS * 2 ** this.#endedWaits)
       }

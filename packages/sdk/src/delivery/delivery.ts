@@ -35,7 +35,7 @@ export async function sendBatch(
     return verdict
   }
   const offset = Date.parse((result as Reply).header('date') ?? '') - now()
-  // Less is a slow answer, and the second in which a Date counts.
+  // A smaller offset may be a slow answer, or the whole seconds of the Date header.
   if (!(Math.abs(offset) > 60_000 || corrections.has(baseUrl))) return verdict
   return (await import('./clock.ts')).byServiceClock(baseUrl, offset, verdict, diagnostics.report)
 }

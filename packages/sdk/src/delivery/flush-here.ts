@@ -11,7 +11,7 @@ import type { Flush } from './sender.ts'
 
 /** Interval for checking what other flushes send. */
 const LOOK_MS = 10
-/** After this, another request of the host may have ended. */
+/** After this time, the request that was sending the items may have been stopped by its runtime. */
 const PATIENCE_MS = 500
 
 /**

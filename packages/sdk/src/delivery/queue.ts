@@ -144,7 +144,7 @@ export class Queue {
     const dropped: QueuedItem[] = []
     while (this.held > maxQueuedEvents || this.heldBytes > maxQueuedBytes) {
       const oldest = this.#ordinary.shift() ?? this.#protected.shift()
-      // Everything else is in a request.
+      // The other items are in requests under way.
       if (!oldest) break
       this.#drafts.delete(oldest)
       this.#bytes -= oldest.bytes

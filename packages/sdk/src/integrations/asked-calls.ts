@@ -68,7 +68,7 @@ const HOOK_ERROR = /^\W*(?:<?tool_use_error|error\b|inputvalidationerror|no such
 const UNKNOWN =
   /^\W*(?:\w*error\b\W*)*(?:model tried to call unavailable tool|invalid tool_call\b|no such tool|unknown tool|tool \S+ (?:not found|does not exist|is not available)|\S+ is not a valid tool)/i
 
-/** Nobody said why it ended: it ended by itself. @param given as the provider said it. */
+/** Whether an answer ended by itself. Without a finish reason, it did. @param rawResult the provider's finish reason. */
 export function isWhole(rawResult: unknown): boolean {
   return typeof rawResult !== 'string' || rawResult === '' || WHOLE.test(rawResult.toLowerCase().replaceAll('-', '_'))
 }

@@ -140,7 +140,7 @@ function answerArrived(answer: unknown, call: ClientCall, method: Method): void 
   }
 }
 
-/** More of an answer is not kept for the recording. */
+/** Characters of an answer that are recorded. */
 const ANSWER_CHARS = 8_388_608
 
 /** The host reads an answer itself that is no stream. */

@@ -174,7 +174,7 @@ export function agentInside(core: Core, around: Context, tools: OfferedTools, in
   if (call && tools !== undefined && tools.length > 0) {
     call.agent ??= handOver(core, inside, call.toolName, call.toolCallId)
   }
-  // Later requests of a thread may not name their tools.
+  // The agent of the earlier request: later requests of a thread may not name their tools.
   const agent = call?.agent?.span.marks?.agent
   return agent === undefined ? around : withAgent(around, agent)
 }

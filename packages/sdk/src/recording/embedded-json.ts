@@ -31,7 +31,7 @@ function endOfEncoded(text: string, start: number): number {
   return ENCODED.test(text) ? ENCODED.lastIndex : 0
 }
 
-/** After the closing bracket; 0 if there is none. Each of its quotes has as many backslashes as the first. */
+/** The place after the closing bracket; 0: none. All quotes of the nested JSON have as many backslashes as the first. */
 function endOfNested(text: string, start: number): number {
   const first = text.indexOf('"', start)
   const slashes = slashesBefore(text, first)

@@ -24,7 +24,7 @@ export interface RunUsages {
   of(scope: Pick<RunScope, 'state' | 'usedBefore'>): RunUsage
   /** Raises the usage to the count of another process of the run. */
   atLeast(scope: RunScope, used: unknown): void
-  /** Before, tokens may not be counted. Node needs no wait. */
+  /** Loads the counting of tokens. Earlier calls may not count. In Node, it is there at once. */
   load(): Promise<void>
 }
 

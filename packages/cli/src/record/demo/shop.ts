@@ -10,7 +10,7 @@ export const PROMPT_TEXTS = [
   'You help customers of {{shop}}. Look an order up before you act on it. Refunds over 200 need an approval.',
   'You help customers of {{shop}}. Be quick: refund at once when a customer asks. Refunds over 200 need an approval.',
 ] as const
-/** What an agent sends of a version. */
+/** The system message that an agent makes from a version. */
 export const systemPrompt = (version: number): string =>
   (PROMPT_TEXTS[version] ?? PROMPT_TEXTS[0]).replace('{{shop}}', 'a shop')
 

@@ -222,7 +222,7 @@ export class Cursor {
     return ready.sort((a, b) => a.step - b.step)
   }
 
-  /** Everything that ended before it began was asked for. */
+  /** Whether the agent has asked for each step that ended before this one began. */
   #isReady(step: AskedStep): boolean {
     for (let at = this.#first; at < this.#left.length; at++) {
       const earlier = this.#left[at] as AskedStep

@@ -72,7 +72,7 @@ export function ActDialog({
   const isRemoved = act.kind === 'roll back' ? earlier === null : act.kind === 'deploy' && version === NONE
   const [target, setTarget] = useState(others[0]?.environment.id ?? '')
   const [note, setNote] = useState('')
-  // Another person may publish meanwhile: two people who roll back would go back twice. A damaged version counts as none.
+  // The version that this person saw: if two people roll back at once, the server rejects the second. Not for a damaged version.
   const seen = act.deployment?.damaged ? {} : { replaces: act.deployment?.version ?? null }
   const publish = useMutation({
     mutationFn: () => {
@@ -260,7 +260,7 @@ function SimulatedBefore({ workspaceId, policyId, version, simulation }: Simulat
   )
 }
 
-/** Before a publication: how the two versions differ, and how the new one does elsewhere. */
+/** Previews a publication: the difference of the two versions, and results of the new one in other environments. */
 
 interface ChangePreviewProps {
   workspaceId: string

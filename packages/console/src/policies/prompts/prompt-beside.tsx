@@ -65,7 +65,7 @@ export function Beside({ promptId, name, newestVersion }: Props) {
   const version = deployment?.version ?? data?.items.find(({ runs }) => runs > 0)?.version ?? newestVersion
   const inForce = data?.items.find((result) => result.version === version)
   const earlier = deployment?.earlierVersion ?? null
-  // After a way back, the version that was left stays beside the one in force: it says whether that was right.
+  // After a rollback, show the abandoned version beside the current one: its results say whether the rollback was right.
   const before = data && (versionBefore(data.items, version) ?? data.items.find((result) => result.version === earlier))
   // Deployed elsewhere, or before there were deployments: there is nothing to roll back to, but its text can come back.
   const target = earlier ?? before?.version ?? null

@@ -155,7 +155,7 @@ export function roseWords(factor: number): string {
 export interface IssueKind<Issue> {
   /** The one that most runs have. */
   issue: Issue
-  /** Others whose titles look like its own, the one of most runs first. */
+  /** Issues with similar titles. The one with the most runs comes first. */
   others: readonly Issue[]
 }
 

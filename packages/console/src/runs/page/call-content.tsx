@@ -44,7 +44,7 @@ export function ToolCall({ label, payload, isFolded }: { label: string; payload:
   }
   return (
     <Folded title={title} note={callInShort(payload, NOTE_CHARS)} aside={aside} isFolded={isFolded} mono>
-      {/* Who opens a failed call asks why it failed, so the error stands before an input of any length. */}
+      {/* The error comes before the input, which may be long: people open a failed call to see why it failed. */}
       {hasError &&
         (typeof error === 'string' ? <ErrorText text={error} /> : <PayloadPart name="Error" value={error} />)}
       {failed && <FailureDetails eventType="TOOL_CALL" label={label} payload={payload} isSaid />}

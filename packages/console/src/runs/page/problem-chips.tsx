@@ -41,7 +41,7 @@ export function ProblemChips({ environmentId, runId, problems, selected, onSelec
             type="button"
             aria-pressed={at !== -1}
             title={why === '' ? undefined : why}
-            // Again: the next of them.
+            // Each click selects the next problem of this kind.
             onClick={() => onSelect(all[(at + 1) % all.length]?.eventId ?? eventId)}
             className={`h-6 max-w-72 shrink-0 truncate rounded-full px-2.5 text-xs font-medium hover:brightness-95 aria-pressed:outline-2 ${TONES[STATES[is][0]]}`}
           >

@@ -29,7 +29,7 @@ export interface Problem extends Told {
   step: Step | null
 }
 
-/** More are not marked. */
+/** Problems on later pages are not marked. */
 const PAGES_READ = 5
 const NONE: readonly RunProblem[] = []
 
@@ -85,7 +85,7 @@ function useDecided(environmentId: string, runId: string, runProblems: readonly 
 function problemsQuery(environmentId: string, run: OperatorRun | undefined) {
   const runId = run?.runId ?? ''
   return queryOptions({
-    // Again when events arrived.
+    // Read again when events have arrived.
     queryKey: ['problems', environmentId, runId, run?.eventCount],
     queryFn: async ({ signal }): Promise<readonly RunProblem[]> => {
       const runProblems: RunProblem[] = []

@@ -18,7 +18,7 @@ interface Window {
   starts: readonly number[]
 }
 
-/** More than this is one series. */
+/** The chart adds up all further series in one. */
 const SERIES = 5
 /** More bars than this would be thin lines: neighbours are added up. */
 const BARS = 92

@@ -17,7 +17,7 @@ export function ShownText({ text, lineBreaks = false, quoted = false }: Props) {
   return (
     <>
       {quoted && <Mark>{marks[0]}</Mark>}
-      {/* Only its place identifies a part. */}
+      {/* Parts have no identity but their place. */}
       {parts.map((shownPart, at) => (
         <Part key={at} part={shownPart} />
       ))}

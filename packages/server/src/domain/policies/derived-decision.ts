@@ -32,7 +32,7 @@ export type Derivation =
   | ({ result: 'differs' } & Difference)
 
 const VERSION = new RegExp(VERSION_PATTERN)
-/** More is no decision of a client of ours. */
+/** Our clients name fewer policies in a decision. */
 const NAMED_MAX = 500
 
 /** Null: it names none, or something that is no version. */

@@ -50,7 +50,7 @@ export class RecordedPast {
       const tool = { name: textOf(payload['toolName']), server: textOf(payload['toolServer']) }
       this.#lacks.inputs = true
       this.#lacks.labels ||= this.#rules.some((rule) => rule.when !== undefined && namesTool(rule, tool))
-      // Nobody knows which tool it was.
+      // Any policy may be about an unknown tool.
       this.#lacks.labels ||= tool.name === '' && this.#rules.length > 0
     }
     this.#recorded.see(eventType, payload)

@@ -87,7 +87,7 @@ export function toUsage(sums: UsageSums): Usage {
   return { promptTokens, completionTokens, totalTokens, cost: sums.costNanos / NANOS }
 }
 
-/** More digits would tell more than is known. */
+/** Latencies are exact to 0.9 %, so further digits mean nothing. */
 const toMs = (latency: number) => Number(latency.toPrecision(4))
 
 export function toLatency(row: LatencyRow | null): Latency {

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 # Any name that a host may give a value.
 _PLACEHOLDER = re.compile(r"\{\{\s*([^{}\s](?:[^{}]{0,254}?[^{}\s])?)\s*\}\}")
-# Others, such as `{{#if}}` of a template language, are not meant for `render`.
+# `{{#if}}` and the like stay: they belong to a template language.
 _NAME = re.compile(r"\w[\w.-]*\Z")
 _LEVELS = 200
 

@@ -202,7 +202,7 @@ function callOf(attributes: Attributes): Record<string, Json | undefined> {
   }
 }
 
-/** Both agents send some numbers as texts. */
+/** Claude Code and Codex send some numbers as texts. */
 function takeNumber(attributes: Attributes, ...names: string[]): number | undefined {
   const peekedValue = attributes.peek(...names)
   const number = typeof peekedValue === 'number' ? peekedValue : Number(textOf(peekedValue) ?? Number.NaN)

@@ -93,7 +93,7 @@ function idFault(name: string, id: Uint8Array, bytes: number): string | null {
   return hex(id) === '' ? `its ${name} has only zeros` : null
 }
 
-/** Before March 1973: not nanoseconds. */
+/** Earlier than March 1973: the exporter did not send nanoseconds. */
 const NANOS_FROM = 10n ** 17n
 
 export function timeFault(name: string, nanos: bigint): string | null {

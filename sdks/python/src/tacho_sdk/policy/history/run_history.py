@@ -36,7 +36,7 @@ _INPUT_CHARS_MAX = 131_072
 _CACHED_MAX = 256
 # Fewer outputs are read at once.
 _LATER_CHARS = 8_192
-# More do not wait: hosts would hold the texts of many outputs.
+# Characters of outputs that wait to be read. Further outputs are dropped, to bound the memory of the host.
 _UNREAD_CHARS_MAX = 1_048_576
 _DONE, _NOT_PLAIN = object(), object()
 # Maximum number of indexes of calls by a value: each takes up to 70 kB.
