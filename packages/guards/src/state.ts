@@ -35,7 +35,7 @@ export function openState(account: Account, variables: Variables = process.env):
   }
 }
 
-/** The same folder, which may not exist yet. */
+/** The folder of an account. It may not exist yet. */
 export function stateDirectory({ url, apiKey }: Account, variables: Variables = process.env): string {
   return path.join(stateRoot(variables), digest(`${url}\n${apiKey}`).slice(0, 16))
 }

@@ -3,7 +3,7 @@
 /** Larger results come in pieces. */
 export const PIECE_CHARS = 40_000
 
-/** The JSON object, with more members at its beginning. Payloads keep their own text. */
+/** Adds members to the beginning of a JSON object, without parsing it: payloads keep their exact text. */
 export function withMembers(text: string, members: Readonly<Record<string, unknown>>): string {
   const more = JSON.stringify(members).slice(1, -1)
   const laterText = text.trimStart().slice(1)

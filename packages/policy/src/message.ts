@@ -19,7 +19,7 @@ export function messageOf(description: string | null | undefined): string | null
   return characters.length <= most ? characters.join('') : `${characters.slice(0, most - 1).join('')}…`
 }
 
-/** The description without its message. */
+/** A description without the message for models in it. */
 export function purposeOf(description: string | null | undefined): string | null {
   if (typeof description !== 'string') return null
   const start = START.exec(description)

@@ -88,7 +88,7 @@ export async function runScreen(
     } catch (error) {
       if (!(error instanceof Refused)) return leaving.abort(error)
       if (!isLost(error)) {
-        // The refusal can be about the input: it is read again.
+        // Read the input again: the server may have refused because it has changed.
         const details = new Map([...screen.details].filter(([id]) => id !== act.approval.id))
         return show({ ...screen, details, notice: error.message, steadyAt: 0 })
       }

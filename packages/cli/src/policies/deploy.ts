@@ -176,7 +176,7 @@ async function undeploy(kind: DeployableKind, name: string, options: DeployOptio
 async function rollBack(kind: DeployableKind, name: string, options: DeployOptions): Promise<void> {
   const { client, place, item } = await target(kind, name, options)
   const deployed = await findDeployment(client, place.environment.id, kind, item.id)
-  // Two rollbacks at once would go back twice.
+  // Without it, two people who roll back at once would go back twice.
   const earlier = deployed?.earlierVersion ?? null
   const result = await client.rollBack({
     params: { environmentId: place.environment.id },

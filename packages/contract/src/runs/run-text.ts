@@ -28,7 +28,7 @@ export type CostMark = (typeof COST_MARKS)[number]
 export const costMark = ({ estimatedCost, unpricedCalls }: Omit<Used, 'usage'>): CostMark =>
   unpricedCalls > 0 ? 'at least ' : estimatedCost === null ? '' : '≈ '
 
-/** Mark of a sum of costs. */
+/** The mark of a sum: that of its least certain part. */
 export const weakestMark = (marks: readonly CostMark[]): CostMark =>
   COST_MARKS.find((mark) => marks.includes(mark)) ?? ''
 

@@ -42,7 +42,7 @@ export function watchOutage(directory: string, fetch: Fetch, isNewSession: boole
     if (isOut && !isApproval) throw new Error('the service did not answer a moment ago')
     const isPatient = hasAnswered || url.includes('?wait=')
     const { signal } = options
-    // From the first request: on a busy machine, a hook needs a second to start.
+    // The time counts from the first request, because a hook may need a second to start on a busy machine.
     timer ??= setTimeout(() => deadline.abort(), ANSWER_MS).unref()
     const soon = [deadline.signal, ...(signal instanceof AbortSignal ? [signal] : [])]
     try {

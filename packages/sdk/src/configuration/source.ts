@@ -84,7 +84,7 @@ export class ConfigurationSource {
   /** A timer on time keeps no call waiting. */
   #isLate = false
   #isOldReported = false
-  /** The service counts this client among those that ask. */
+  /** Whether the service counts this client as one that reads its configuration. */
   isCounted = false
 
   constructor(core: Core, options: ConfigurationOptions, cache?: ConfigurationCache) {

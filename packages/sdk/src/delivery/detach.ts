@@ -6,7 +6,7 @@ import { LIMITS } from '../limits.ts'
 const ROOM = 16_777_216
 const VALUE = 256
 
-/** Copies of objects that had getters. They are not judged, because only a program knows what else a getter does. */
+/** Copies of objects with getters. Policies do not judge them: a getter may return something else the next time. */
 const gotten = ((globalThis as Record<symbol, unknown>)[Symbol.for('tacho.gotten')] ??=
   new WeakSet()) as WeakSet<object>
 

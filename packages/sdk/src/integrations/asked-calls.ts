@@ -227,7 +227,7 @@ export class AskedCalls implements Leaver, AskedBefore {
     }
   }
 
-  /** The agent that Mastra runs as a tool, with this prompt. Undefined: it is another's call. */
+  /** The call of an agent that Mastra runs as a tool, found by its prompt. Undefined: the messages are not of such an agent. */
   agentFor(state: RunState, messages: unknown): Context | undefined {
     if (this.#open.size === 0 || !Array.isArray(messages)) return undefined
     const prompt = (messages as Message[]).findLast(({ role }) => role === 'user')?.content

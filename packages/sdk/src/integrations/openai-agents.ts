@@ -133,7 +133,7 @@ export function recordTraces(tacho: Recorder): TraceProcessor {
       const { output, _response: response } = data
       const hasAnswer = output !== undefined || response !== undefined
       const trace = open.get(String(traceId))
-      // The framework ends the span of a stream that its reader left like any other.
+      // A stream whose reader left: the framework ends its span without an error, but it has no answer.
       const status = isAborted(error) || (!hasAnswer && !error) ? 'CANCELLED' : error ? 'FAILED' : 'COMPLETED'
       if (trace) trace.last = { status, ...(status === 'FAILED' && { failure: { error: messageOf(error) } }) }
       if (status === 'CANCELLED') return call.abort()

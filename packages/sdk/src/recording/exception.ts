@@ -7,7 +7,7 @@ const MESSAGE_CHARS = 4_096
 const STACK_CHARS = 16_384
 const CAUSES = 10
 
-/** OpenAI's and Anthropic's error has no name of its own, LangChain's has it as message; Next.js throws the last one when a reader leaves. */
+/** Errors of aborted work: of OpenAI and Anthropic (by class), LangChain (by message), and Next.js, when a reader leaves. */
 const ABORTS = /^((APIUser|Error: )?AbortError|ResponseAborted)\b/
 
 /** The host or a user stopped the work. */

@@ -23,7 +23,7 @@ export type Act =
       deployment: Deployment | null
       /** Share with which the dialog begins. */
       share?: Deployment['share']
-      /** The one that is offered; otherwise the newest. */
+      /** The version that the dialog offers first. Default: the newest. */
       version?: string
     }
   | { kind: 'promote' | 'roll back' | 'end share'; environment: InForce['environment']; deployment: Deployment }

@@ -24,7 +24,7 @@ interface Part {
 }
 
 /**
- * The calls that ended since then, the oldest first, and how far they go.
+ * Reads the calls that ended since the last read, the oldest first, and the place up to which it has read.
  * @param cwd only sessions of this folder; null for all.
  */
 export async function readSessionDatabase(

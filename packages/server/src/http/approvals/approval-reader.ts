@@ -58,7 +58,7 @@ export function createCurrentApprovals({ storage, now, onChange }: CurrentOption
     await expireOverdue(storage, environmentId, upTo, { onExpired: onChange })
   })
 
-  // A read that found an approval overdue has it expired at its own time: a clock that goes back would leave it PENDING.
+  // Expires by the time of the read that found an approval overdue: with a clock set back since, it would stay PENDING.
   function expire(environmentId: string, at: number): Promise<void> {
     neededUpTo.set(environmentId, Math.max(at, neededUpTo.get(environmentId) ?? at))
     return expireShared(environmentId)

@@ -105,7 +105,7 @@ function answeringServer(onCall: (headers: IncomingHttpHeaders) => void): Http2S
   return server
 }
 
-/** The HTTP/1 parser has read the beginning, and keeps its hold of the socket's handle: HTTP/2 gets a stream instead. */
+/** A stream for HTTP/2, with what the HTTP/1 parser has read already. HTTP/2 cannot have the socket: that parser keeps its handle. */
 function joined(socket: Socket, begun: Buffer): Duplex {
   const stream = new Duplex({
     read: () => void socket.resume(),

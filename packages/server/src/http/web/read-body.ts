@@ -209,7 +209,7 @@ export class GrowingBuffer {
   #buffer: Buffer = Buffer.alloc(0)
   size = 0
 
-  /** `expected` is only the sender's hint. */
+  /** @param expected the length that the sender announced, which may be wrong */
   constructor(maxBytes: number, expected = 0) {
     this.#maxBytes = maxBytes
     this.#expected = expected

@@ -49,7 +49,7 @@ class ServiceClock:
             return verdict
         early = {id_ for id_, code in verdict.rejected.items() if code == "timestamp_too_new"}
         if not early or offset > 0:
-            # The clock was set right.
+            # Somebody has corrected the clock.
             self._offset_ms = 0
             return verdict
         self._offset_ms = offset

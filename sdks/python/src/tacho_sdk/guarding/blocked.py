@@ -63,7 +63,7 @@ class PendingCall:
     """ISO 8601; None if the service did not say."""
 
     def to_json(self) -> dict[str, str | None]:
-        """The same in every SDK."""
+        """JSON that each SDK writes and reads."""
         names = {"approvalId": self.approval_id, "toolName": self.tool_name, "expiresAt": self.expires_at}
         return {"status": "pending", **names}
 

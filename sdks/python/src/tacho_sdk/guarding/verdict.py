@@ -16,7 +16,7 @@ Cause = Literal["policy", "loop_detected", "budget_exceeded", "not_configured"]
 @dataclass(frozen=True)
 class Verdict:
     action: Action
-    """The strictest of all."""
+    """The strictest action of policies and detectors."""
     cause: Cause | None
     """Reason why the call is held up; None if nothing holds it up."""
     policy_ids: tuple[str, ...]

@@ -30,7 +30,7 @@ async function findLinkedInputs(
       const size = sizes[at]?.bytes
       if (size === undefined) return null
       bytes += size
-      // The first one is shown however large it is.
+      // The first input is always read, whatever its size.
       if (bytes > maxBytes && at > 0) return 'too_large' as const
       return read<RecordedInputRow & { seq: number }>(columns, link)
     }),

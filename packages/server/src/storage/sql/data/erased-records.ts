@@ -27,7 +27,7 @@ const PLACES: Record<NamedBy, { approvals: string; records: string; message: str
   client: { approvals: 'client_id', records: 'sdk_instance_id', message: null },
 }
 
-/** Most approvals, and most records, of one call. A full result means that there may be more. */
+/** A call erases at most this many approvals and this many records. If it erases that many, more may be left. */
 export const RECORDS_AT_ONCE = 500
 
 /** PostgreSQL finds texts by their MD5, because they may be longer than a row of an index. */

@@ -36,7 +36,7 @@ export interface Removal {
   /** The removed runs take no event any more, also if they go on. */
   isForEver?: boolean
   now: number
-  /** By the run's number. Subtracted from usage; other runs keep theirs. */
+  /** Counts to subtract from usage, by the number of the run. Runs that are not here keep their usage. */
   counted: ReadonlyMap<number, CountedEvents>
 }
 

@@ -6,7 +6,7 @@ import { isSummed, rowSum } from './row-sums.ts'
 /** Rows of one statement. Few sizes mean few texts, each prepared once. */
 const SIZES = [100, 10, 1]
 
-/** All rows have the members of the first, each the name of a column. Rows of the configuration get their checksum. */
+/** Members are columns, and all rows have those of the first. Adds the checksum to rows of the configuration. */
 export async function insertRows(
   sql: Sql,
   table: TableName | `${TableName} AS ${string}`,

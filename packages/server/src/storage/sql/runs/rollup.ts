@@ -11,7 +11,7 @@ type Value = string | number
 interface Rollup {
   table: InsertedTable
   sums: number
-  /** Place in `key` where a change has a name. Writing replaces it by the key of that name. */
+  /** Place of a name in `key`. Writing a change replaces the name by its key. */
   named: { place: number; kind: Kind } | null
   hasSlots: boolean
 }
