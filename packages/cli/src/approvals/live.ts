@@ -28,7 +28,7 @@ const CARDS_MS = 3_000
 const CARDS = 100
 const FRESH_MS = 5_000
 const INPUT_LOOKS = 8
-/** A person waits for it. */
+/** Longest wait for an answer: the person looks at the screen. */
 const ANSWER_MS = 8_000
 const ASK_AGAIN_MS = 1_000
 const INPUT_PAUSE_MS = 250
@@ -83,7 +83,7 @@ export async function runScreen(
       show({ ...screen, notice: 'Deciding…', steadyAt: Number.POSITIVE_INFINITY })
       const { notice, decided } = await decide(client, environmentId, act)
       const next = decided.reduce((so, approval) => withApproval(so, approval, Date.now()), screen)
-      // The person knows that the selection moved.
+      // No pause before keys decide again: the person expects that the selection moves.
       show({ ...next, notice, steadyAt: 0 })
     } catch (error) {
       if (!(error instanceof Refused)) return leaving.abort(error)

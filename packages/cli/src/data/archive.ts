@@ -12,7 +12,7 @@ interface PlaceOptions extends WorkspaceOptions, EnvironmentOptions {}
 
 interface Thing<Params> {
   params: Params
-  /** Name for messages. */
+  /** What messages call it. */
   name: string
 }
 

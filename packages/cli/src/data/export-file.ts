@@ -28,7 +28,7 @@ export interface Checked {
   state: ExportState
   /** Number of the last line that was read. */
   line: number
-  /** Whether the last line was there. */
+  /** Whether the file has its last line, so that nothing is cut off. */
   isComplete: boolean
 }
 
@@ -75,7 +75,7 @@ export function readExport(file: string, format: Format, onBytes: (bytes: number
   source.pause()
   if (format === 'plain') return source
   const decoder = format === 'gzip' ? createGunzip() : createZstdDecompress()
-  // The reader gets the error of either.
+  // Errors of both streams reach the reader of the decoder.
   pipeline(source, decoder).catch(() => undefined)
   return decoder
 }

@@ -161,7 +161,7 @@ async function* keptOf(file: string, format: ReturnType<typeof formatOf>) {
       text = ''
     }
   } catch {
-    // The rest is asked for again.
+    // The next request asks for the rest.
   }
 }
 

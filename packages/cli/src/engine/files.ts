@@ -131,7 +131,7 @@ function finished(number: number, parts: Uint8Array[], size: number, longest: nu
 /** Results of tests as JUnit XML, which every CI system reads. */
 export interface JunitCase {
   name: string
-  /** Null: it passed. */
+  /** Null: the check passed. */
   failure: string | null
   seconds?: number
 }

@@ -176,7 +176,7 @@ async function undeploy(kind: DeployableKind, name: string, options: DeployOptio
 async function rollBack(kind: DeployableKind, name: string, options: DeployOptions): Promise<void> {
   const { client, place, item } = await target(kind, name, options)
   const deployed = await findDeployment(client, place.environment.id, kind, item.id)
-  // Without it, two people who roll back at once would go back twice.
+  // `restores` keeps two people who roll back at once from going back twice.
   const earlier = deployed?.earlierVersion ?? null
   const result = await client.rollBack({
     params: { environmentId: place.environment.id },
@@ -230,7 +230,7 @@ function seenOf(deployed: Pick<Deployment, 'version' | 'damaged'> | null): Seen 
   return deployed?.damaged ? {} : { replaces: deployed?.version ?? null }
 }
 
-/** Null: no version of it is deployed there. */
+/** The deployment of an item in an environment; null: none. */
 async function findDeployment(client: OperatorClient, environmentId: string, kind: DeployableKind, id: string) {
   for await (const row of eachItem(client.listDeployments, { params: { environmentId } })) {
     if (row.kind === kind && row.id === id) return row

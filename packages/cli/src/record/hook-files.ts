@@ -21,7 +21,7 @@ export interface OwnFile {
 
 interface WriteOptions {
   readonly yes?: true | undefined
-  /** Written first, so that no hook lacks it. */
+  /** Writes what the hooks need. Called before the hooks are written. */
   readonly first: () => void
 }
 

@@ -35,7 +35,7 @@ interface TestOptions extends ReplacementOptions {
 interface TapeResult {
   tape: string
   ok: boolean
-  /** Each a sentence. */
+  /** What was not as expected, a sentence each. */
   faults: string[]
   milliseconds: number
 }

@@ -15,7 +15,7 @@ const POLL_MS = 1_000
 /** Empty polls of an ended run before it counts as complete: late events may still arrive. */
 const QUIET_LOOKS = 3
 const LONGEST_PAUSE_MS = 10_000
-/** A tool that started may end in the next event. */
+/** No tool counts as unended here: its end may be in the next event. */
 const NONE: ReadonlySet<string> = new Set()
 
 /** Prints events in order of arrival, until the run has ended and no more arrive. */

@@ -64,7 +64,7 @@ Example:
   inWorkspace(prices.command('remove <model>').description('use the price table again for a model')).action(remove)
 
   inEnvironment(prices.command('unknown').description('list models whose calls have neither a cost nor a price'))
-    // The same time as `tacho usage` has.
+    // The same period as the default of `tacho usage`.
     .option('--from <when>', 'a time, or a duration ago', '24h')
     .option('--to <when>', 'a time, or a duration ago; default: now')
     .addOption(zoneOption())

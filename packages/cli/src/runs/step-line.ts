@@ -132,11 +132,11 @@ function stepText({ eventType, label }: EventRow, payload: Json, isStory: boolea
   }
 }
 
-/** First why: a terminal cuts the end of the line. */
+/** Begins with the reason, because a terminal cuts the end of the line. */
 function failedText(eventType: string, failure: Failure, payload: Json, isBelow: boolean): string {
   const { error, input } = payload
   const failureText = failureLine(failure, null) || (isObject(error) ? brief(error) : '')
-  // The last cause is where it began.
+  // The last cause is the origin of the failure.
   const why = [failureText, ...causeLines(failure).slice(-1)].filter((linePart) => linePart !== '').join(', ')
   if (eventType === 'ERROR') return why
   const head = ['FAILED', failure.place.name ?? ''].filter((linePart) => linePart !== '').join(' ')

@@ -115,7 +115,7 @@ export async function findPlace(
   )
 }
 
-/** Places that `given` can mean. */
+/** Environments, with their workspaces, that the given name can mean. */
 async function allPlaces(
   client: OperatorClient,
   workspaceName: string | undefined,

@@ -39,7 +39,7 @@ export interface SentDecision {
 type Decided = Pick<OperatorApproval, 'status' | 'decidedBy' | 'decidedAt' | 'importedAt' | 'firstApproval'>
 type Me = string | undefined
 
-/** A person looks at the buttons. */
+/** Longest wait for the answer to a decision: a person looks at the buttons. */
 const ANSWER_MS = 6_000
 const READ_MS = 5_000
 const PAUSES_MS = [500, 1_000, 2_000, 5_000]

@@ -57,7 +57,7 @@ function RawInput({ input: { json, bytes: size, isShortened, isTruncated } }: { 
   )
 }
 
-/** The three answers: calm, doubtful, loud. */
+/** Shows whether the input is the one that the agent asked for. Louder, the less sure that is. */
 export function CheckNote({ check }: { check: InputCheck }) {
   const text = inputCheckText(check)
   if (check.result === 'does_not_match') {

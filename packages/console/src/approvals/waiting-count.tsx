@@ -113,7 +113,7 @@ function useFollowApprovals(environmentId: string): Following {
 /** Runs `act` in one tab at a time. A page without https has no locks; there, every tab runs it. */
 async function whileAlone(name: string, signal: AbortSignal, act: () => Promise<void>): Promise<void> {
   if (!('locks' in navigator)) return act()
-  // Rejected when the page is left before its turn.
+  // The request rejects if the person leaves the page before its turn.
   await navigator.locks.request(name, { signal }, act).catch(() => undefined)
 }
 

@@ -180,7 +180,7 @@ function Numbers({ issue, environmentId }: { issue: Issue; environmentId: string
   )
 }
 
-/** Different ones of the newest runs. */
+/** The number of affected users. In an issue with many runs, only the newest runs are counted. */
 function usersText({ affectedUsers, affectedRuns }: Issue): string {
   if (affectedUsers === undefined) return '–'
   const isPart = affectedRuns > LIMITS.issueUserRuns

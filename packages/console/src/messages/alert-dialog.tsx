@@ -40,7 +40,7 @@ interface Draft {
   windowMinutes: string
   holdMinutes: string
   leastRuns: string
-  /** Empty: the value itself. */
+  /** What the value is compared with. Empty: nothing. */
   against: '' | 'last_week'
   period: 'month' | 'day'
 }

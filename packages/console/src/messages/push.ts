@@ -1,4 +1,4 @@
-/** This browser at its push service. */
+/** The subscription of this browser at its push service. */
 import type { NewNotifiedBrowser, NotifiedBrowser } from '@tacho/contract/messages/notification.ts'
 import { api, BASE, operator } from '../web/api.ts'
 

@@ -26,7 +26,7 @@ const FORMATS = [
 ] as const
 const MAILTO = 'mailto:'
 const SECRET_LABEL = 'Signing secret of the Slack app'
-/** Signed JSON means nothing to these. */
+/** Chats and pagers cannot read signed JSON: their formats, by host. */
 const HOSTS: ReadonlyMap<string, WebhookFormat> = new Map([
   ['hooks.slack.com', 'slack'],
   ['hooks.slack-gov.com', 'slack'],

@@ -37,7 +37,7 @@ const METHOD_CHOICES: Completion[] = namesOf(METHOD_SIGNATURES.keys(), LOOPS).ma
   detail: 'method',
 }))
 
-/** Signatures go by `name/number of values`. */
+/** The names of signatures, whose keys are `name/number of values`. */
 function namesOf(keys: Iterable<string>, more: readonly string[]): string[] {
   return [...new Set([...Array.from(keys, (key) => key.split('/')[0] ?? key), ...more])].sort()
 }

@@ -25,7 +25,7 @@ interface Props {
   environment: { id: string; name: string }
   draft: Draft
   canSimulate: boolean
-  /** The one that is shown. */
+  /** The simulation that is shown. */
   simulationId: string | undefined
   onStart: (simulationId: string) => void
 }
@@ -264,7 +264,7 @@ function Past({ past: { unknown, tools, labelledTools, unlabelled } }: { past: N
   )
 }
 
-/** Calls that did not run are calls too. */
+/** Counts the simulated calls by what became of them. */
 function States({ states }: { states: NonNullable<Result['states']> }) {
   return (
     <table aria-label="What became of the calls" className="w-full">

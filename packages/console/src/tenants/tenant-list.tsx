@@ -22,10 +22,10 @@ interface Tenant {
 interface Props {
   kind: 'workspace' | 'environment'
   list: { data: readonly Tenant[] | undefined; error: unknown; refetch: () => Promise<unknown> }
-  /** The one that the page is in. */
+  /** The workspace or environment that the page belongs to. */
   currentId: string
   canChange: (tenant: Tenant) => boolean
-  /** Leads to one that is in use. */
+  /** A link to a workspace or environment that is not archived. */
   link: (tenant: Tenant) => ReactNode
   rename: (id: string, name: string) => Promise<unknown>
   archive: (id: string) => Promise<unknown>

@@ -180,13 +180,13 @@ function filterValue(row: FilterRow, text: string): string | number | true | und
   }
 }
 
-/** The same as the API takes them. */
+/** The filters of an address, as the API takes them. */
 export function filterQuery<Rows extends Filters>(filters: Rows, search: object): FilterValues<Rows> {
   const values = new Map<string, unknown>(Object.entries(search))
   const query = Object.entries(filters).flatMap(([name, row]) => {
     const value = row.address === null || row.kind === 'time' ? undefined : values.get(row.address ?? name)
     if (value === undefined) return []
-    // Never with an exponent.
+    // The API accepts no exponent.
     if (row.kind === 'amount') return [[name, Number(value).toFixed(9)]]
     return [[name, value === true ? 'true' : value]]
   })

@@ -60,7 +60,7 @@ export function useFreshness(): { freshness: Freshness; check: () => void } {
       if (known.state !== 'signed_out') return
       const before = cache.getQueryData(meQuery.queryKey)
       if (before !== undefined && before.id !== me.value.id) {
-        // The other person's drafts are not this one's.
+        // Another person has signed in: forget the drafts of the former one.
         forgetDrafts()
         return window.location.reload()
       }

@@ -42,7 +42,7 @@ export function withdrawnText(reason: WithdrawnReason | null): string {
   return `${reason === null ? 'the call is gone' : WHY[reason]}; nothing will run`
 }
 
-/** Null: nothing a person needs to know. */
+/** What a person must know about a waiting caller; null: nothing. */
 export function waitingText({ state, lastSeenAt, reason }: Waiting, now: number): string | null {
   if (state === 'withdrawn') return `withdrawn: ${withdrawnText(reason)}`
   if (state !== 'stopped' || lastSeenAt === null) return null
@@ -61,7 +61,7 @@ export function ranBeforeText({ approvalId, at, status }: RanBefore, now: number
   return `this very call ran ${ago(at, now)} under approval ${approvalId}, ${ENDS[status]}`
 }
 
-/** Beside a request that needs two people. */
+/** The first approval of a request that needs two. */
 export function firstApprovalText({ name, reason }: { name: string; reason: string | null }): string {
   return `by ${name}${reason === null || reason === '' ? '' : `: ${reason}`}. Another person must approve it too`
 }

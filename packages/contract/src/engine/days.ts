@@ -73,7 +73,7 @@ export function daysOf({ from, to }: { from: number; to: number }, zone: string,
   return starts
 }
 
-/** The same with each full hour of UTC. */
+/** Like `daysOf`, with the full hours of UTC. */
 export function fullHoursOf({ from, to }: { from: number; to: number }, _zone = 'UTC', most = Infinity): number[] {
   const starts: number[] = []
   for (let start = from; start < to && starts.length <= most; start = Math.floor(start / HOUR_MS + 1) * HOUR_MS) {
@@ -82,7 +82,7 @@ export function fullHoursOf({ from, to }: { from: number; to: number }, _zone = 
   return starts
 }
 
-/** The same with the first of each month. */
+/** Like `daysOf`, with the first days of months. */
 export function monthsOf({ from, to }: { from: number; to: number }, zone: string, most = Infinity): number[] {
   const starts: number[] = []
   for (let start = from; start < to && starts.length <= most;) {

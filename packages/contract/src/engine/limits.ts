@@ -123,7 +123,7 @@ export const LIMITS = {
   approvalWaitingMs: 30_000,
   unansweredHoursMax: 24 * 92,
   unansweredRequests: 10_000,
-  /** Newest first. */
+  /** Decisions that a proposal of a condition reads, the newest first. */
   proposalDecisions: 10_000,
   proposalMs: 10_000,
   unansweredPolicies: 200,
@@ -226,9 +226,9 @@ export const LIMITS = {
   simulationCalls: 1_000_000,
   /** Runs that one simulation with the past of runs reads, newest first. */
   simulationRuns: 20_000,
-  /** Bytes of payloads that it reads. */
+  /** Bytes of payloads that a simulation reads. */
   simulationBytes: 2_147_483_648,
-  /** Bytes of payloads that it reads of one run. */
+  /** Bytes of payloads that a simulation reads of one run. */
   simulationRunBytes: 67_108_864,
   /** Unfinished simulations in one environment. */
   simulationsWaiting: 4,
@@ -276,7 +276,7 @@ export const LIMITS = {
   runMetadataKeys: 50,
   /** This many calls of one tool with the same input are a loop. */
   loopCalls: 5,
-  /** Among so many latest tool calls of a run. */
+  /** Latest tool calls of a run among which a loop is looked for. */
   loopWindowCalls: 20,
   /** The filter for runs with approvals examines this many requests, newest first. */
   searchedApprovals: 5_000,

@@ -170,7 +170,7 @@ export const ALERT_KINDS = [
 /** PENDING: its condition is true, but not yet for long enough. */
 export const ALERT_STATUSES = ['OK', 'PENDING', 'FIRING'] as const
 
-/** Places of an error. */
+/** Kinds of steps in which a run can fail. */
 export const FAILURE_PLACES = ['tool', 'model', 'step', 'run'] as const
 
 export const RUN_ACTIVITIES = ['ACTIVE', 'WAITING_FOR_APPROVAL', 'STALLED'] as const

@@ -154,7 +154,7 @@ type Told = Omit<Failure, 'place'>
 
 const NOTHING: Told = { errorClass: null, message: null, stack: null, causes: [] }
 
-/** Each fact from the first that has it. */
+/** Merges failures: each fact is that of the first failure that has it. */
 function merged(toldFailures: readonly Told[]): Told {
   const first = <Fact>(read: (one: Told) => Fact | null): Fact | null => {
     for (const one of toldFailures) if (read(one) !== null) return read(one)

@@ -18,7 +18,7 @@ export interface ToldCommand {
 
 export interface ToldEdit {
   is: 'edit'
-  /** A patch may change several. */
+  /** The files of an edit. A patch may change several. */
   files: readonly string[]
   /** Lines that belong together; between them, lines are left out. */
   hunks: readonly (readonly DiffLine[])[]

@@ -6,7 +6,7 @@ import { shortenedText } from '../engine/shown-text.ts'
 import { contentText, isObject, messagesAt, textAt, type Json } from '../record/payload-reader.ts'
 
 export interface Said {
-  /** In one line. */
+  /** Question and answer are one line each. */
   question: string | null
   answer: string | null
 }

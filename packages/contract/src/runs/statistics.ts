@@ -85,7 +85,7 @@ export function differenceP(one: Share, other: Share): number {
   const choose = (n: number, k: number) => logs[n]! - logs[k]! - logs[n - k]!
   const probability = (k: number) =>
     Math.exp(choose(one.whole, k) + choose(other.whole, valuePart - k) - choose(whole, valuePart))
-  // Equal ones differ by rounding.
+  // Equal probabilities may differ by rounding.
   const most = probability(one.part) * (1 + 1e-7)
   let sum = 0
   for (let k = Math.max(0, valuePart - other.whole); k <= Math.min(one.whole, valuePart); k++) {
@@ -105,7 +105,7 @@ function normalP(one: Share, other: Share): number {
   return series * Math.exp(-(distance ** 2) / 2)
 }
 
-/** Beyond what chance would do. */
+/** Whether two shares differ beyond what chance would do. */
 export const isDifferent = (one: Share, other: Share): boolean => differenceP(one, other) <= MOST_P
 
 /** How many of each side would show a difference of this size, four times out of five; null if the shares are equal. */

@@ -41,7 +41,7 @@ export interface HookOptions {
   readonly unconfigured: 'deny' | 'ask'
   /** The hooks are installed for one project: they do not report sessions elsewhere. */
   readonly isProject: boolean
-  /** Installed for the whole machine. */
+  /** Whether the hook is installed for the whole machine. */
   readonly isManaged: boolean
 }
 
@@ -55,7 +55,7 @@ const DELIVERY_MS = 1_500
 const STOPPED_MS = 500
 const OLD_CONFIGURATION_MS = 60_000
 
-/** Older policies decide nothing. */
+/** Policies that are older than this are not used. */
 const POLICIES_MAX_AGE_MS = 7 * 24 * 3_600_000
 
 /** The steps at which the agent's own session files are compared with what was judged. */

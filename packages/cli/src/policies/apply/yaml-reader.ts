@@ -55,7 +55,7 @@ export class YamlReader {
     return members
   }
 
-  /** The same, with only these names allowed. */
+  /** The members of an entry. Reports names that are not in `names`. */
   fields<Name extends string>(entry: Entry, names: readonly Name[]): Partial<Record<Name, Entry>> | null {
     const members = this.members(entry)
     if (members === null) return null

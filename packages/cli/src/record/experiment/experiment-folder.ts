@@ -203,7 +203,7 @@ export class ExperimentFolder {
   }
 }
 
-/** Windows has neither. */
+/** Does not follow links or wait for pipes. Windows has neither flag. */
 const NO_FOLLOW = (constants.O_NOFOLLOW ?? 0) | (constants.O_NONBLOCK ?? 0)
 
 /** @throws Stop for a link, a pipe or a device. */

@@ -124,7 +124,7 @@ export class AnswersAhead {
     if (known !== undefined) this.#known.set(known, (this.#known.get(known) ?? 0) + 1)
   }
 
-  /** Once for each step that is out. */
+  /** Remembers the hash, so that each step is hashed once. */
   #hashOf(call: ToolCall): string | undefined {
     const known = this.#hashes.get(call)
     if (known !== undefined) return known

@@ -34,7 +34,7 @@ function compare(
   ignored: Ignored,
   differences: Difference[],
 ): void {
-  // Most are equal, and need no path.
+  // Most values are equal: compare them before the path is needed.
   if (Object.is(tape, now)) return
   if (differences.length >= DIFFERENCES_MAX || isIgnored(path, ignored)) return
   if (Array.isArray(tape) && Array.isArray(now)) {

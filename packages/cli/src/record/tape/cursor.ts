@@ -57,7 +57,7 @@ export class Cursor {
   readonly #calls: RecordedCalls
   readonly #ahead: AnswersAhead
   readonly #asksModels: boolean
-  /** A client tries again. */
+  /** The model call that failed last: its client may send it again. */
   #failed: ModelStep | undefined
   departure: Departure | undefined
 
@@ -146,7 +146,7 @@ export class Cursor {
     if (twice && !this.#mayRepeat(twice)) this.#stop(twice, 'two clients of the agent asked it', [])
   }
 
-  /** A further call would get a stub, or run. */
+  /** Whether a call that the tape does not have would get a stub, or run. */
   #mayRepeat({ tool }: ToolStep): boolean {
     const { mode, stubs, readOnly } = this.#options
     return mode !== 'strict' && (stubs?.has(tool) === true || readOnly?.has(tool) === true)

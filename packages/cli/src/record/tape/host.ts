@@ -27,7 +27,7 @@ import type { ApprovalStep, Tape, TapeStep } from './tape.ts'
 import { errorReply, jsonReply, wireQuestion, type WireReply } from './wire-answer.ts'
 
 export interface HostOptions extends CursorOptions {
-  /** Instead of those of the tape. */
+  /** Policies that replace those of the tape. */
   policies?: readonly LocalPolicy[] | null | undefined
   labels?: readonly ToolLabel[] | null | undefined
   /** Addresses of live models, by route. */
@@ -273,7 +273,7 @@ export class ReplayHost {
     if (reply.status === 304) response.writeHead(304, sentHeaders).end()
     else send(response, { status: reply.status, headers: sentHeaders, body: replyHeaders })
     if (!isRecorded) return
-    // The client continues meanwhile.
+    // After the answer, so that the client does not wait for this.
     this.#texts.shareIn(this.#service.events.slice(this.#sharedEvents))
     this.#sharedEvents = this.#service.events.length
   }

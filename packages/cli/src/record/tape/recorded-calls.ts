@@ -150,7 +150,7 @@ export function approvalsThatRanNothing({ steps }: Tape): Set<ApprovalStep> {
   for (const step of steps) {
     if (step.kind !== 'tool' && step.kind !== 'decision') continue
     const call = JSON.stringify([step.tool, step.input])
-    // An approval stands where its decision does.
+    // The approval of a decision has the same place as the decision.
     if (step.kind === 'decision') asked.set(step.from, call)
     last.set(call, step.from)
   }

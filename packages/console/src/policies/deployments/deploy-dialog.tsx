@@ -35,7 +35,7 @@ interface ActDialogProps {
   name: string
   newestVersion: string
   places: readonly InForce[]
-  /** The one that was made on the page. */
+  /** The simulation that was made on the page. */
   simulation?: Simulated | undefined
   onClose: () => void
 }

@@ -22,7 +22,7 @@ interface ItemListProps<Item> {
   empty: string
   hasArchived: boolean
   onArchived: (shown: boolean) => void
-  /** Links to another list of such things. */
+  /** A link to a related list, beside the title. */
   beside?: ReactNode
 }
 

@@ -41,7 +41,7 @@ export function groupRuns(runs: readonly OperatorRun[], by: 'agent' | 'session')
   return [...groups.values()].map(({ group, lengths }) => ({ ...group, p95: percentile(lengths, 0.95) }))
 }
 
-/** Nearest rank. */
+/** The percentile by nearest rank: always one of the values. */
 function percentile(values: readonly number[], wantedShare: number): number | null {
   const sorted = values.toSorted((a, b) => a - b)
   return sorted[Math.ceil(sorted.length * wantedShare) - 1] ?? null

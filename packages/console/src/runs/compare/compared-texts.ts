@@ -55,7 +55,7 @@ function messagesText(payload: Json, key: string): string {
 
 /** Two texts word by word. Pure. */
 
-/** Longer texts are compared as far as this. */
+/** Only this many characters of a text are compared. */
 export const COMPARED_CHARS = 40_000
 /** Texts that differ in more words have little in common; they are shown side by side, unmarked. */
 const EDITS = 2_000
@@ -63,7 +63,7 @@ const COMPARE_MS = 100
 
 export interface Word {
   text: string
-  /** The other text does not have it. */
+  /** Only this text has the part. */
   isOwn: boolean
 }
 

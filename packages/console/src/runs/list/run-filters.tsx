@@ -12,7 +12,7 @@ export const SEARCH_ID = 'search-runs'
 const FIRST: readonly RunFilterName[] = ['q', 'status', 'from']
 /** On a phone, these are among the other filters: the first field finds both, and the list needs the room. */
 const OWNERS: readonly RunFilterName[] = ['agent', 'session']
-/** Behind "More filters". */
+/** Filters behind the button "More filters". */
 const MORE = Object.entries(RUN_FILTERS).flatMap(([name, row]) =>
   'field' in row && ![...FIRST, ...OWNERS].includes(name as RunFilterName) ? [name as keyof RunListAddress] : [],
 )
@@ -118,7 +118,7 @@ function MoreFilters({ search, items, onChange }: Props) {
       score: names(({ scores }) => scores.map(({ name }) => name)),
     }
   }, [items])
-  // Other pages link to the list with it.
+  // The filter `unscored` is shown only if a link from another page set it.
   const shown = search.unscored === undefined ? MORE.filter((name) => name !== 'unscored') : MORE
   return (
     <div className="flex w-full flex-wrap items-center gap-2">

@@ -12,7 +12,7 @@ type Costing = Parameters<typeof costsOf>[0]
 export interface Cause {
   /** Short text, such as `refund_payment 503`. */
   text: string
-  /** The whole of it, of one of these runs. */
+  /** The whole failure text of one of these runs. */
   whole: string
   /** The tool that failed; null: no tool did. */
   tool: string | null
@@ -81,7 +81,7 @@ export function dearerAgents<Agent extends AgentCost>(agents: readonly Agent[], 
     .slice(0, CANDIDATES)
 }
 
-/** Costs of runs that are known as a whole. */
+/** Sums the costs of the runs whose whole cost is known. */
 export function costSums(runs: readonly Costing[]): Sums {
   const costs = runs
     .map(costsOf)
@@ -153,7 +153,7 @@ export function roseWords(factor: number): string {
 
 /** Issues whose titles differ only in ids. */
 export interface IssueKind<Issue> {
-  /** The one that most runs have. */
+  /** The issue of this kind with the most runs. */
   issue: Issue
   /** Issues with similar titles. The one with the most runs comes first. */
   others: readonly Issue[]

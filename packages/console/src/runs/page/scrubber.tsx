@@ -176,7 +176,7 @@ export interface Range {
   to: number
 }
 
-/** A shorter time shows nothing more. */
+/** The shortest range to zoom into. Times of steps are no finer. */
 const SHORTEST_MS = 2
 
 /** `times` as long, with the moment `at` where it was; null: the whole run. */

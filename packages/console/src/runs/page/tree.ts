@@ -18,7 +18,7 @@ export interface Branch {
   times: number
 }
 
-/** Fewer stay as they are. */
+/** Equal steps in a row that are folded as a loop. Fewer are not. */
 const LOOP = 4
 const DEEPEST = 8
 
@@ -167,7 +167,7 @@ export const NO_FOLDS: Folds = { closed: new Set(), opened: new Set() }
 
 /** A row on screen. */
 export interface Row extends Branch {
-  /** The steps below it are not on screen. */
+  /** Whether the row hides the steps below it. */
   isClosed: boolean
 }
 
@@ -203,7 +203,7 @@ export function foldableAt(rows: readonly Branch[], { eventId }: Step): Branch |
   return rows.slice(0, place + 1).findLast((row, at) => isFoldable(row) && place - at <= hiddenBy(row))
 }
 
-/** Folds or opens it. */
+/** Closes an open row, and opens a closed one. */
 export function turned({ step: { eventId }, times, isClosed }: Row, { closed, opened }: Folds): Folds {
   const one = new Set([eventId])
   if (times > 1) return { closed, opened: isClosed ? opened.union(one) : opened.difference(one) }

@@ -30,7 +30,7 @@ import { useLabels } from './use-labels.ts'
 const route = getRouteApi('/w/$workspace/$environment/judge')
 /** Runs that are read at once; the next ones follow when these are judged or passed over. */
 const READ_AT_ONCE = 100
-/** Requests, if few of the examined runs match. */
+/** The most requests for one batch of runs to judge, because a request may find few that match. */
 const LOOKS = 4
 const ENDED = ['COMPLETED', 'FAILED', 'CANCELLED'] as const
 const SHARES = [5, 10, 25, 50] as const

@@ -2,7 +2,7 @@
 import type { SearchHit } from '@tacho/contract/runs/search.ts'
 
 export interface HitGroup {
-  /** The newest of them. */
+  /** The newest hit of the group. */
   hit: SearchHit
   /** The older ones with the same type, label and text. */
   others: SearchHit[]

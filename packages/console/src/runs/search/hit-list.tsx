@@ -15,7 +15,7 @@ const LABEL_COMPARED = 60
 interface Props {
   label: string
   groups: readonly HitGroup[]
-  /** The one that the keys have chosen. */
+  /** The group that the keys have chosen. */
   current: HitGroup | undefined
 }
 

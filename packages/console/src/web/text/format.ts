@@ -26,7 +26,7 @@ export function percentiles(latency: { p50Ms: number; p95Ms: number; isApproxima
   return `${latency.isApproximate ? '≈ ' : ''}${duration(latency.p50Ms)} / ${duration(latency.p95Ms)}`
 }
 
-/** The 95th percentile, as above. */
+/** The 95th percentile of a latency, marked if it is approximate. */
 export function p95Text(latency: { p95Ms: number; isApproximate: boolean }): string {
   return `${latency.isApproximate ? '≈ ' : ''}${duration(latency.p95Ms)}`
 }

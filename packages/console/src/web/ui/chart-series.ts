@@ -50,7 +50,7 @@ export function outcomesOf(points: readonly Counts[]): Outcomes {
 
 /** Bars that are this much higher than most are cut. */
 const STANDS_OUT = 3
-/** A cut bar stays so much higher than most. */
+/** A bar that is cut is this many times as high as the usual bars. */
 const LEFT = 2
 /** Fewer bars have no usual height. */
 const LEAST_BARS = 6

@@ -85,7 +85,7 @@ interface ListedProps<Item> {
     refetch: () => Promise<unknown>
   }
   columns: readonly Column<Item>[]
-  /** Says what will be here. */
+  /** Shown in place of rows if there are none. */
   empty: ReactNode
   /** The row that the keys have chosen. */
   current?: Item | undefined

@@ -23,7 +23,7 @@ export function useDraftState<Value extends string | object>(name: string, initi
     const before = readDraft(name, initial)
     return { name, value: before ?? initial, wasBack: before !== null }
   })
-  // The same form for another thing.
+  // The form is now for another thing: load the draft of that one.
   if (state.name !== name) {
     const before = readDraft(name, initial)
     setState({ name, value: before ?? initial, wasBack: before !== null })

@@ -114,7 +114,7 @@ interface BarProps<Search extends object> extends FieldsProps<Search> {
   className?: string
   /** Elements after the fields. */
   children?: ReactNode
-  /** Below. */
+  /** Elements below the fields. */
   more?: ReactNode
 }
 

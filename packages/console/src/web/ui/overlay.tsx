@@ -20,7 +20,7 @@ export function Dialog({ title, onClose, children, className = 'w-full max-w-lg'
     if (document.activeElement?.matches('dialog div')) {
       dialog?.querySelector<HTMLElement>('input, select, textarea, button')?.focus()
     }
-    // Nor the choice that is made already.
+    // Focus the chosen radio button, so that opening the dialog changes no choice.
     if (document.activeElement?.matches('[type=radio]'))
       dialog?.querySelector<HTMLElement>('[type=radio]:checked')?.focus()
     return () => dialog?.close()
@@ -46,7 +46,7 @@ interface PopoverProps {
   /** Shown instead of the label: a sign, or an element that names the button itself. */
   face?: ReactNode
   children: ReactNode
-  /** Around the button. */
+  /** Class of the element around the button. */
   className?: string
   buttonClassName?: string
   panelClassName: string

@@ -20,7 +20,7 @@ const SWATCHES: Record<SeriesColour, string> = {
   soft: 'bg-soft',
 }
 
-/** The sum of the time before, of the same length. */
+/** The sum of the previous period of the same length. */
 export interface Before {
   sum: number
   mark?: CostMark

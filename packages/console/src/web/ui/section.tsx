@@ -50,7 +50,7 @@ export function Fact({ name, children }: { name: string; children: ReactNode }) 
 interface SectionPageProps {
   title: string
   note: ReactNode
-  /** The button that makes a new one. */
+  /** The button that creates a new item. */
   act?: ReactNode
   children: ReactNode
 }

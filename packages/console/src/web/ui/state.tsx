@@ -7,7 +7,7 @@ interface Props {
   is: StateName
   /** Text shown on hover. */
   note?: string | undefined
-  /** Instead of its word. */
+  /** Text in place of the word of the state. */
   children?: ReactNode
 }
 
@@ -31,7 +31,7 @@ export function State({ is, note, children }: Props) {
 
 const TEXTS: Partial<Record<Tone, string>> = { green: 'text-green', red: 'text-red', amber: 'text-amber' }
 
-/** The sign alone, beside words that say it. */
+/** The sign of a state alone, for a place where words already name the state. */
 export function StateSign({ is, note }: Omit<Props, 'children'>) {
   const [tone, sign] = STATES[is]
   return (
@@ -41,7 +41,7 @@ export function StateSign({ is, note }: Omit<Props, 'children'>) {
   )
 }
 
-/** The same within a text, without a background. */
+/** A state within a text: its word and colour, without a background. */
 export function StateText({ is, children }: Omit<Props, 'note'>) {
   const [tone, sign, word] = STATES[is]
   return (

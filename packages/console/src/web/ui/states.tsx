@@ -41,7 +41,7 @@ export function Forbidden({ children }: { children: ReactNode }) {
   return <Empty title="Your role does not allow this">{children}</Empty>
 }
 
-/** The whole page, if nothing surrounds it. */
+/** The page for an address that does not exist. */
 export function NoPage() {
   return (
     <main>
@@ -128,7 +128,7 @@ function titleOf(error: unknown): string {
   return error instanceof CallError ? 'The server does not answer' : 'This page failed'
 }
 
-/** Why a change failed. Nobody sends it later. */
+/** Explains why a change failed. The console does not send it again by itself. */
 export function explainChange(error: unknown): string {
   if (isNotSent(error)) return 'Not sent: this device is offline. Nothing is kept for later, so send it again.'
   if (!isLost(error) || refusalOf(error)) return explain(error)

@@ -88,7 +88,7 @@ export function useSteadyRows<Row extends Listed>(newest: readonly Row[], { isSt
   return { ...shown, show, remove: (ids: readonly string[]) => setRemoved((before) => before.union(new Set(ids))) }
 }
 
-/** A finger leaves the screen between two taps. */
+/** How long a tap counts as a pointer on the list: between two taps, the finger is in the air. */
 const TOUCHED_MS = 10_000
 
 /** Whether the pointer or the focus of the keyboard is in an element, or a finger was there lately. */

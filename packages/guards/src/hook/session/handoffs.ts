@@ -125,7 +125,7 @@ export function openHandoffs(directory: string, tacho: Tacho, calls: OpenCalls) 
   }
 }
 
-/** A call that names no kind may begin any. */
+/** Whether a call may begin an agent of this kind. A call that names no kind may begin any. */
 function isOfKind({ input }: OpenCall, name: string): boolean {
   const { subagent_type: kind, agent_type: other } = (input ?? {}) as Readonly<Record<string, unknown>>
   return (textOf(kind) ?? textOf(other) ?? name) === name

@@ -46,7 +46,7 @@ export function openJudgedCalls(root: string) {
         writeFileSync(file, String(now), { mode: 0o600, flag: 'wx' })
         return now
       } catch {
-        // A damaged file excuses no call.
+        // With a damaged file, no call is excused as older than the hook.
         return Number(textOf(file)) || 0
       }
     },
