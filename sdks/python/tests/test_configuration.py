@@ -155,7 +155,13 @@ def test_a_value_of_a_prompt_is_a_text_that_a_model_can_read() -> None:
     class Size(enum.Enum):
         BIG = "big"
 
+    class Order:
+        def __init__(self, number: int) -> None:
+            self.number = number
+
     prompt = prompt_of(None, "p", "{{ x }}")
+    objects = [Order(7), [Order(7)], object()]
+    assert [prompt.render(x=one) for one in objects] == ['{"number":7}', '[{"number":7}]', "[object: object]"]
     values = [Size.BIG, b"ab", float("nan"), float("-inf"), {1}, True]
     assert [prompt.render(x=one) for one in values] == ["big", "[binary: 2 bytes]", "NaN", "-Infinity", "[1]", "true"]
 

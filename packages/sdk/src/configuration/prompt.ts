@@ -1,4 +1,4 @@
-import { isError, readSafely } from '../recording/json.ts'
+import { isError, isHidden, markOf, readSafely } from '../recording/json.ts'
 import type { DeployedPrompt } from './configuration.ts'
 
 /** Objects and lists are written as JSON. */
@@ -77,10 +77,11 @@ function textOf(value: unknown): string {
 function plain(this: unknown, key: string, value: unknown): unknown {
   // A Buffer would list its bytes.
   const variableValue = (this as Record<string, unknown>)[key]
-  if (ArrayBuffer.isView(variableValue)) return `[binary: ${variableValue.byteLength} bytes]`
+  if (ArrayBuffer.isView(variableValue)) return markOf(variableValue)
   if (typeof value === 'number' && !Number.isFinite(value)) return `[${value}]`
   if (typeof value === 'bigint') return String(value)
   if (value instanceof Map) return Object.fromEntries(value)
   if (value instanceof Set) return [...value]
-  return isError(value) ? { name: value.name, message: value.message } : value
+  if (isError(value)) return { name: value.name, message: value.message }
+  return typeof value === 'object' && value && isHidden(value) ? markOf(value) : value
 }

@@ -123,7 +123,7 @@ const maskedChars = (text: string): number => (text.startsWith('data:') && text.
 const numberOf = (value: number) => (Number.isFinite(value) ? value : `[${value}]`)
 
 /** JSON would show nothing of a Map, Headers or a Response. An object of the host's own class is not hidden. */
-function isHidden(value: object): boolean {
+export function isHidden(value: object): boolean {
   const prototype: unknown = Object.getPrototypeOf(value)
   if (prototype === Object.prototype || prototype === null || Array.isArray(value)) return false
   const kind = kindOf(value)
@@ -134,7 +134,7 @@ function isHidden(value: object): boolean {
 const kindOf = (value: object): string => Object.prototype.toString.call(value).slice(8, -1)
 
 /** Instead of its content, which JSON cannot express. */
-function markOf(value: object): string {
+export function markOf(value: object): string {
   const kind = kindOf(value)
   const { size, byteLength: bytes = size } = value as { size?: unknown; byteLength?: unknown }
   if (/^(?:Blob|File|DataView|.*Array(?:Buffer)?)$/.test(kind)) return `[binary: ${String(bytes)} bytes]`

@@ -102,6 +102,11 @@ test('values that JSON would lose are written as what they hold', (t) => {
     [{ toJSON: () => undefined }, '[unreadable]'],
     [new Uint8Array(3), '[binary: 3 bytes]'],
     [{ file: Buffer.from('abc') }, '{"file":"[binary: 3 bytes]"}'],
+    [new ArrayBuffer(2), '[binary: 2 bytes]'],
+    [new URLSearchParams('a=1&b=2'), '[URLSearchParams: 2 entries]'],
+    [{ pattern: /a/, headers: new Headers(), call: () => 1 }, '{"pattern":"[RegExp]","headers":"[Headers]"}'],
+    [new (class Order {})(), '{}'],
+    [null, 'null'],
     [true, 'true'],
   ]
   for (const [value, text] of cases) assert.equal(prompt.render({ value: value as never }), text)

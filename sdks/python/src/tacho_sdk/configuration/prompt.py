@@ -66,10 +66,17 @@ def _text_of(value: object) -> str:
     if isinstance(value, datetime.datetime):
         return value.isoformat()
     is_object = isinstance(value, (bool, Mapping, list, tuple, set, frozenset)) or is_dataclass(value)
-    if value is not None and not is_object and not hasattr(value, "model_dump"):
+    if value is not None and not is_object and not hasattr(value, "model_dump") and _has_text(value):
         return str(value)
-    plain, _ = well_formed_json(to_plain({"value": value}, _LEVELS).value)
-    return dump(plain.get("value"))
+    fields, _ = well_formed_json(to_plain({"value": value}, _LEVELS).value)
+    plain = fields.get("value")
+    return plain if isinstance(plain, str) else dump(plain)
+
+
+def _has_text(value: object) -> bool:
+    """The text of another object would be its address in memory."""
+    kind = type(value)
+    return kind.__str__ is not object.__str__ or kind.__repr__ is not object.__repr__ or callable(value)
 
 
 def prompt_of(
