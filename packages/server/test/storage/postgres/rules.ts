@@ -90,7 +90,7 @@ function tablesOf(text: string, tables: readonly string[]) {
 
 /** The metrics of the whole installation count a bounded number of rows, and show none. */
 const OF_METRICS =
-  /^SELECT COUNT\(\*\) AS [^;]*\(SELECT \* FROM (?:stops|approval_grants) WHERE \w+ IS NULL LIMIT \d+\) AS counted(?: WHERE uses [^()]*)?$/
+  /^SELECT COUNT\(\*\) AS [^;]*\(SELECT \* FROM (?:stops|approval_grants) WHERE \w+ IS NULL(?: AND expires_at > \$1)? LIMIT \d+\) AS counted(?: WHERE uses [^()]*)?$/
 
 /** The rule that a statement breaks, or null. `tables` are the data tables. */
 export function faultOf({ text }: Sent, tables: readonly string[]): string | null {

@@ -464,10 +464,10 @@ test('work is taken and counted by index, and the count is bounded', async () =>
   assert.match(backlog, /SEARCH work USING COVERING INDEX work_by_due \(kind=\? AND due_at<\?\)/, backlog)
 })
 
-test('what is in force is counted by the indexes that have nothing else', async () => {
+test('stops and grants in force are counted by indexes without those that ended or expired', async () => {
   const [grants = '', stops = ''] = await plansOf('countInForce', 5)
   assert.match(stops, /SCAN stops USING INDEX stops_in_effect/)
-  assert.match(grants, /SCAN approval_grants USING INDEX approval_grants_in_use/)
+  assert.match(grants, /SEARCH approval_grants USING INDEX approval_grants_by_expiry \(expires_at>\?\)/)
 })
 
 test('deliveries are found by their webhook and its environment', async () => {

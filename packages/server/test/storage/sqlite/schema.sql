@@ -76,6 +76,8 @@ CREATE TABLE approval_grants (
 
 CREATE INDEX approval_grants_by_approval ON approval_grants (environment_id, approval_id);
 
+CREATE INDEX approval_grants_by_expiry ON approval_grants (expires_at) WHERE ended_at IS NULL;
+
 CREATE INDEX approval_grants_in_use ON approval_grants (environment_id, tool_key) WHERE ended_at IS NULL;
 
 CREATE TABLE approvals (

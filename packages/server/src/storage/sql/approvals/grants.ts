@@ -59,15 +59,15 @@ async function listGrants(sql: Sql, environmentId: string, { limit, after }: Pag
 const COUNTED = 10_000
 
 /**
- * Counts stops and grants of the whole installation for its metrics, among the first rows only. A grant whose run has ended
- * counts until it expires: runs are stored by environment, and this would read all of them.
+ * Counts stops and grants of the whole installation for its metrics, among the first rows only; expired grants are not among
+ * them. A grant whose run has ended counts until it expires: runs are stored by environment, and this would read all of them.
  */
 async function countInForce(sql: Sql, now: number): Promise<InForce> {
   const firstRows = (table: string, open: string) =>
     `(SELECT * FROM ${table} WHERE ${open} LIMIT ${COUNTED}) AS counted`
   const stops = `SELECT COUNT(*) AS count FROM ${firstRows('stops', 'resumed_at IS NULL')}`
   const grants = `SELECT COUNT(*) AS grants, CAST(COALESCE(SUM(uses), 0) AS BIGINT) AS "grantUses"
-    FROM ${firstRows('approval_grants', 'ended_at IS NULL')} WHERE ${MAY_APPROVE}`
+    FROM ${firstRows('approval_grants', 'ended_at IS NULL AND expires_at > :now')} WHERE uses < most_uses`
   const counted = await sql.get<Omit<InForce, 'stops'>>(grants, { now })
   return { stops: await countOf(sql, stops, {}), grants: 0, grantUses: 0, ...counted }
 }

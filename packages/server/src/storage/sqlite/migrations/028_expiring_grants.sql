@@ -1,0 +1,2 @@
+-- Standing approvals that nobody ended, by the time at which they expire: a metric counts those that still hold.
+CREATE INDEX approval_grants_by_expiry ON approval_grants (expires_at) WHERE ended_at IS NULL;
