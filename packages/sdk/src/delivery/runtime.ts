@@ -67,8 +67,15 @@ const TIMER_MAX_MS = 2 ** 31 - 1
 
 type Unrefable = { unref?: () => void }
 
+interface Timers {
+  setTimeout: typeof globalThis.setTimeout
+  clearTimeout: typeof globalThis.clearTimeout
+  /** Only in Node. */
+  setImmediate?: (act: () => void) => unknown
+}
+
 /** @internal As they are at the import: fake timers of a test would stop deliveries and deadlines. Node's own replace them. */
-export const timers = { setTimeout: globalThis.setTimeout, clearTimeout: globalThis.clearTimeout }
+export const timers: Timers = { setTimeout: globalThis.setTimeout, clearTimeout: globalThis.clearTimeout }
 const { now } = Date
 
 /** @internal The clock, randomness, timers and network of the host. */

@@ -3,6 +3,7 @@
  * guarded tool runs only if the answer says so. The answer comes from another process, which has the cursor.
  */
 import { environment, type Core } from '../core.ts'
+import { timers } from '../delivery/runtime.ts'
 import { LIMITS } from '../limits.ts'
 import type { TakenCall } from './input.ts'
 
@@ -31,6 +32,8 @@ interface TapedCore extends Core {
   }
 }
 
+const WAITING_BATCHES = 8
+
 const tape = () => environment()['TACHO_REPLAY']
 
 /**
@@ -52,8 +55,12 @@ export async function tapedCall<T>(
 ): Promise<Awaited<T>> {
   if (core.settings.replay !== tape()) throw new Error(`${toolName} was not run: make its client in the replay.`)
   const { requestTimeoutMs: timeoutMs } = core.settings
-  // Calls that wait for nothing would fill the queue.
-  if (core.sender.held.queued > LIMITS.batchEvents) await core.sender.flush(timeoutMs)
+  const { queued, queuedBytes } = core.sender.held
+  // Calls that wait for nothing would fill the queue. It is sent while they go on, if they let it; more must wait.
+  if (queued > WAITING_BATCHES * LIMITS.batchEvents || queuedBytes > LIMITS.batchBytes)
+    await core.sender.flush(timeoutMs)
+  else if (queued > LIMITS.batchEvents)
+    await new Promise<void>((resolve) => void (timers.setImmediate ?? core.runtime.soon)(resolve))
   const ahead = (core.ahead ??= { client: core.ids.uuid(), left: [], used: 0, asking: 0 })
   const { client, used } = ahead
   const next = ahead.left.shift()
