@@ -57,6 +57,22 @@ async def openai_agents() -> None:
         await agents.Runner.run(agent, input=prompt, hooks=TachoHooks(client))
 
 
+def crewai() -> None:
+    from crewai import LLM, Agent, Crew, Task
+    from crewai.events import crewai_event_bus
+    from crewai.tools import tool
+
+    from tacho_sdk.integrations.crewai import TachoListener, guard_tools
+
+    TachoListener(client)
+    tools = guard_tools([tool("refund")(refund)], client)
+    llm = LLM(model="openai/gpt-5", base_url=base)
+    agent = Agent(role="Refunds", goal="Refund", backstory="A shop", llm=llm, tools=tools, max_retry_limit=0)
+    with client.run():
+        Crew(agents=[agent], tasks=[Task(description=prompt, expected_output="A sentence", agent=agent)]).kickoff()
+        crewai_event_bus.flush()
+
+
 def openai_client() -> None:
     from openai import OpenAI
 
@@ -117,6 +133,7 @@ act = {
     "langgraph": langgraph,
     "pydantic_ai": pydantic_ai,
     "openai_agents": openai_agents,
+    "crewai": crewai,
     "openai": openai_client,
     "openai_responses": openai_responses,
     "anthropic": anthropic_client,

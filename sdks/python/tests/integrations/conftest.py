@@ -100,7 +100,10 @@ class Scene:
             assert provider is None or call["provider"] == provider
             if is_stream:
                 assert call["timeToFirstOutput"] <= call["latency"]
-        assert [call["arguments"]["order"] for call in models[0]["output"]["toolCalls"]] == [1, 2, 3]
+        asked_calls = [(call["name"], call["arguments"]) for call in models[0]["output"]["toolCalls"]]
+        assert [arguments["order"] for _, arguments in asked_calls] == [1, 2, 3]
+        repeated = [call for message in models[1]["messages"] for call in message.get("toolCalls", ())]
+        assert [(call["name"], call["arguments"]) for call in repeated] == asked_calls
         # The id tells an approval apart from those of other calls with the same input, also in the next process.
         (asked,) = self._service.of("/firewall-approvals")
         key = models[0]["output"]["toolCalls"][2]["id"] if has_call_ids else 0

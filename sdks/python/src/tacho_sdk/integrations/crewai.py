@@ -7,6 +7,7 @@ CrewAI.
 
 from __future__ import annotations
 
+import ast
 import asyncio
 import copy
 import functools
@@ -112,7 +113,7 @@ class TachoListener(BaseEventListener):
         scope = (self._tacho or tacho_module.client()).core.current_scope()
         agent = None if scope is None else scope.team.naming(started.agent_role)
         named = {} if agent is None else {"agent": agent}
-        request = {"model": started.model, "messages": messages_of(started.messages), **named}
+        request = {"model": started.model, "messages": messages_of(_restored(started.messages)), **named}
         recorded = ModelCall(self._tacho, lambda: request)
         if isinstance(ended, LLMCallFailedEvent):
             recorded.fail(_Failed(ended.error), lambda: {**times})
@@ -124,6 +125,17 @@ class TachoListener(BaseEventListener):
     def _note(self, started: LLMCallStartedEvent, message: Message, finish_reason: str | None) -> None:
         self._lost.note_answer(started.agent_id, message, finish_reason)
         self._lost.record(message, finish_reason, started.tools, started.agent_role)
+
+
+def _restored(value: Any, levels: int = 5) -> Any:
+    """An event has a call's name and arguments as their `repr`, because CrewAI writes only five levels of a request."""
+    if levels == 0:
+        is_quoted = isinstance(value, str) and value[:1] in ("'", '"')
+        text = read_safely(lambda: ast.literal_eval(value), None) if is_quoted else None
+        return text if isinstance(text, str) else value
+    if isinstance(value, dict):
+        return {name: _restored(one, levels - 1) for name, one in value.items()}
+    return [_restored(one, levels - 1) for one in value] if isinstance(value, list) else value
 
 
 class _Failed(Exception):

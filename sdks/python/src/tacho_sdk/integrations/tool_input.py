@@ -9,7 +9,7 @@ from typing import Any
 
 
 class Unreadable:
-    """A text or number that JSON readers understand differently. It has no JSON form, so a policy that reads it fails closed."""
+    """A text or number that JSON readers read differently. It has no JSON form: a policy that reads it fails closed."""
 
 
 def arguments_of(text: object, *, parse_float: Callable[[str], object] = float) -> Any:
