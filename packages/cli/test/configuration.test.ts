@@ -176,7 +176,10 @@ test('a policy is created from a file, versioned, deployed and promoted', async 
   ] as const) {
     const { code, stderr } = await server.tacho(['policies', ...act, ...STAGING])
     assert.equal(code, 1)
-    assert.ok(stderr.startsWith(`tacho: Expected ${expected} of the policy refunds in force, but version 2 is.`), stderr)
+    assert.ok(
+      stderr.startsWith(`tacho: Expected ${expected} of the policy refunds in force, but version 2 is.`),
+      stderr,
+    )
   }
   await done('policies', 'deploy', 'refunds@1', '--replaces', '2', ...STAGING)
   await done('policies', 'undeploy', 'refunds', '--replaces', '1', ...STAGING)

@@ -1,6 +1,6 @@
 /** Finds where two aligned runs part: the first call that only one of them made, or that went wrong in one. Pure. */
 import { counted } from '../../web/text/format.ts'
-import { STATES, type StateName } from '../../web/text/states.ts'
+import { STATES, type StateName } from '../../web/text/state-styles.ts'
 import type { Told } from '../page/problems.ts'
 import type { Step } from '../queries.ts'
 import type { Pair } from './use-alignment.ts'

@@ -2,7 +2,7 @@ import { barsOf, extentOf } from '@tacho/contract/runs/timeline.ts'
 import type { OperatorRun } from '@tacho/contract/runs/operator-run.ts'
 import { useQuery } from '@tanstack/react-query'
 import { getRouteApi, Link, useNavigate } from '@tanstack/react-router'
-import { useEffect, useId, useMemo, useRef, useState } from 'react'
+import { useEffect, useMemo, useState } from 'react'
 import { api } from '../../web/api.ts'
 import { useSteps } from '../queries.ts'
 import { RunStatusChip, statusWord } from '../run-status.tsx'
@@ -12,17 +12,17 @@ import { TranscriptView } from '../page/transcript-view.tsx'
 import type { RunView } from '@tacho/contract/runs/run-view.ts'
 import { ViewMenu } from '../list/view-menu.tsx'
 import { filterOf, isQueue, toSearch, toView } from '../list/views.ts'
-import { StateText } from '../../web/ui/state.tsx'
 import { Button } from '../../web/ui/button.tsx'
 import { changed, Choice, TextFilter } from '../../web/ui/filters.tsx'
 import { useKeys } from '../../web/ui/keys.ts'
 import { RangeChoice } from '../../web/ui/range-choice.tsx'
 import { NO_RANGE, timesOfRange } from '../../web/address.ts'
-import { Refused, Empty, PagePending, Trouble } from '../../web/ui/states.tsx'
+import { Empty, PagePending, Trouble } from '../../web/ui/states.tsx'
 import { runName } from '../../web/text/format.ts'
 import { ShownText } from '../../web/text/shown-text.tsx'
 import { Time } from '../../web/text/times.tsx'
 import { useTitle } from '../../web/ui/browser.ts'
+import { JudgeBar } from './judge-bar.tsx'
 import { JudgesDialog } from './judges-dialog.tsx'
 import { lastName, scoreNamesQuery } from './queries.ts'
 import { useLabels } from './use-labels.ts'
@@ -315,87 +315,4 @@ function Judged({ environmentId, run }: { environmentId: string; run: OperatorRu
       )}
     </section>
   )
-}
-
-interface BarProps {
-  mayJudge: boolean
-  canUndo: boolean
-  error: unknown
-  comment: string
-  onComment: (text: string) => void
-  onJudge: (text: string) => void
-  onPass: () => void
-  onUndo: () => void
-}
-
-/** The bar for judging by keys or by thumb. */
-function JudgeBar(props: BarProps) {
-  const { mayJudge, canUndo, error, comment, onComment, onJudge, onPass, onUndo } = props
-  const id = useId()
-  const [other, setOther] = useState('')
-  const field = useRef<HTMLInputElement>(null)
-  useKeys({
-    c: { name: 'Write why', act: () => field.current?.focus() },
-  })
-  return (
-    <form
-      aria-label="Judgement"
-      className="flex flex-wrap items-center gap-2 border-t border-line bg-page px-3 py-2 sm:px-5"
-      onSubmit={(event) => {
-        event.preventDefault()
-        onJudge(other)
-      }}
-    >
-      <Refused error={error} className="basis-full" />
-      <input
-        ref={field}
-        aria-label="Why"
-        placeholder="Why (c)"
-        maxLength={2_000}
-        value={comment}
-        onChange={(event) => onComment(event.target.value)}
-        onKeyDown={(event) => event.key === 'Escape' && event.currentTarget.blur()}
-        className="field h-10 min-w-0 basis-full sm:h-8 sm:flex-1 sm:basis-40"
-      />
-      <Button
-        className="h-10 flex-1 sm:h-8 sm:flex-none"
-        disabled={!mayJudge}
-        onClick={() => onJudge('yes')}
-        aria-keyshortcuts="1"
-      >
-        <StateText is="GOOD" /> <Key of="1" />
-      </Button>
-      <Button
-        className="h-10 flex-1 sm:h-8 sm:flex-none"
-        disabled={!mayJudge}
-        onClick={() => onJudge('no')}
-        aria-keyshortcuts="0"
-      >
-        <StateText is="BAD" /> <Key of="0" />
-      </Button>
-      <input
-        id={id}
-        aria-label="A number or a word instead"
-        placeholder="or a number, a word"
-        maxLength={64}
-        value={other}
-        onChange={(event) => setOther(event.target.value)}
-        onKeyDown={(event) => event.key === 'Escape' && event.currentTarget.blur()}
-        className="field h-10 w-40 min-w-0 sm:h-8"
-      />
-      <Button type="submit" className="h-10 sm:h-8" disabled={!mayJudge || other.trim() === ''}>
-        Judge
-      </Button>
-      <Button look="quiet" className="h-10 sm:h-8" onClick={onPass} aria-keyshortcuts="n">
-        Skip <Key of="n" />
-      </Button>
-      <Button look="quiet" className="h-10 sm:h-8" disabled={!canUndo} onClick={onUndo} aria-keyshortcuts="u">
-        Undo <Key of="u" />
-      </Button>
-    </form>
-  )
-}
-
-function Key({ of }: { of: string }) {
-  return <kbd className="hidden font-mono text-xs text-soft sm:inline">{of}</kbd>
 }
