@@ -12,6 +12,7 @@ import asyncio
 import copy
 import functools
 import inspect
+import re
 import threading
 from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
@@ -127,10 +128,14 @@ class TachoListener(BaseEventListener):
         self._lost.record(message, finish_reason, started.tools, started.agent_role)
 
 
+_QUOTED = re.compile(r"""'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*\"""", re.DOTALL)
+
+
 def _restored(value: Any, levels: int = 5) -> Any:
     """An event has a call's name and arguments as their `repr`, because CrewAI writes only five levels of a request."""
     if levels == 0:
-        is_quoted = isinstance(value, str) and value[:1] in ("'", '"')
+        # One literal: an expression could be too deep for the parser.
+        is_quoted = isinstance(value, str) and _QUOTED.fullmatch(value)
         text = read_safely(lambda: ast.literal_eval(value), None) if is_quoted else None
         return text if isinstance(text, str) else value
     if isinstance(value, dict):
