@@ -108,14 +108,14 @@ export interface Hashed {
 
 export type HashInput = (toolName: string, input: Readonly<Record<string, unknown>> | null) => Hashed
 
-/** The end of the process needs only this. */
+/** What the end of the process does with an open run. */
 export interface Endable {
   fail(status: 'FAILED' | 'CANCELLED', failure: Failure): void
 }
 
 /** A call that may wait for a person, or a model's answer that may still stream. */
 export interface Leaver {
-  /** Set if the call waits for a person now. */
+  /** The run of a call that waits for a person now. Otherwise absent. */
   readonly scope?: RunScope
   /** @param ended only if it is a call of this run. */
   leave(reason: 'run_ended' | 'process_ended' | 'handed_over', ended?: RunScope): void
@@ -156,7 +156,7 @@ export interface Asked {
   readonly name: string
   readonly raw: string | undefined
   readonly problem: 'cut' | 'unreadable' | undefined
-  /** Helpers of Anthropic go on without it. */
+  /** Anthropic's helpers continue without the answer to this call. */
   readonly isPaused?: boolean
 }
 

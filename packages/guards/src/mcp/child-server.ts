@@ -64,7 +64,7 @@ export async function startServer(command: string, args: readonly string[]): Pro
   }
 }
 
-/** The client may not have initialized yet. */
+/** Stands in for a server that could not start. It answers whatever the client sends, also before initializing. */
 function unstarted(why: string): ServerConnection {
   const { promise: ended, resolve } = Promise.withResolvers<number>()
   const lines = new PassThrough()

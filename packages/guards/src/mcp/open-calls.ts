@@ -54,7 +54,7 @@ export function abandon(call: Call, why: string): void {
 /** Each gets an error if the server ends first. */
 export class OpenRequests {
   readonly #ids = new Map<string, unknown>()
-  /** Why no answer comes any more. */
+  /** Why the server sends no more answers; null while it may. */
   #end: string | null = null
 
   get why(): string | null {
@@ -66,7 +66,7 @@ export class OpenRequests {
     return this.#end === null ? null : errorReply(id, ERRORS.server, this.#end)
   }
 
-  /** The same, and it waits from now on. */
+  /** Like `tooLate`, and notes that the request waits for its answer. */
   asked(key: string, id: unknown): string | null {
     if (this.#end === null && this.#ids.size < REQUESTS_MAX) this.#ids.set(key, id)
     return this.tooLate(id)
@@ -76,7 +76,7 @@ export class OpenRequests {
     this.#ids.delete(key)
   }
 
-  /** The errors of all that wait. */
+  /** Ends all waiting requests. Returns an error for each. */
   end(why: string): string[] {
     this.#end ??= why
     const errors = [...this.#ids.values()].map((id) => errorReply(id, ERRORS.server, why))

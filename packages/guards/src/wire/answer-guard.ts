@@ -134,7 +134,7 @@ async function* editStream(
   yield Buffer.concat(edited)
 }
 
-/** Yields a sign of life until it is known. */
+/** Waits for a result, and yields a sign of life now and then until it is there. */
 async function* waited<T>(promise: Promise<T>, sign: Buffer): AsyncGenerator<Buffer, T> {
   const done = promise.then((value) => ({ value }))
   done.catch(() => undefined)

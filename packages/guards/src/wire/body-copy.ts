@@ -68,7 +68,7 @@ export class BodyCopy {
     allCopiesBytes += piece.length
   }
 
-  /** The exchange has ended. */
+  /** Call when the exchange has ended. */
   release(): void {
     allCopiesBytes -= this.#counted
     this.#counted = 0

@@ -69,7 +69,7 @@ export class Conversations {
   readonly #open: OpenRun
   readonly #isShared: boolean
   readonly all = new Set<Conversation>()
-  /** Keyed by what they said so far. */
+  /** Conversations, by a hash of their messages so far. */
   readonly #states = new Map<string, Conversation[]>()
   readonly #answers = new Map<string, Conversation>()
 

@@ -46,7 +46,7 @@ interface Tenant {
 interface Checked {
   readonly status: 'accepted' | 401 | 403
   readonly until: number
-  /** Tacho said so. */
+  /** Whether the status is an answer of Tacho, and not assumed while it is away. */
   readonly isHeard: boolean
 }
 
@@ -100,7 +100,7 @@ export async function startGateway(options: GatewayOptions): Promise<Gateway> {
     return running.then((answer) => {
       if (answer.isHeard) heardAt = Date.now()
       const { status = 'accepted' } = checked.get(key) ?? {}
-      // Tacho being away makes no revoked key valid.
+      // While Tacho does not answer, a refused key stays refused.
       const result = answer.isHeard ? answer : { ...answer, status }
       checked.delete(key)
       checked.set(key, result)

@@ -69,7 +69,7 @@ export function guardedWay(method: string, path: string): 'later' | 'refused' | 
 
 /** The error in an unsuccessful answer. */
 export function errorIn(answer: unknown, status: number): Record<string, unknown> {
-  // Gemini wraps it in a list.
+  // Gemini wraps the error in a list.
   const { error, message } = fields(Array.isArray(answer) ? (answer as unknown[])[0] : answer)
   const { type, code, status: name } = fields(error)
   const bodyText =
@@ -140,12 +140,12 @@ export class AnswerReader {
     }
   }
 
-  /** A part of it was not read. */
+  /** Whether a part of the answer was not read. */
   get isCut(): boolean {
     return this.#hasNoRoom || this.#chars > ANSWER_CHARS_MAX
   }
 
-  /** The rest is not read: there is no room. */
+  /** Stops reading the answer, because there is no memory for more. */
   cut(): void {
     this.#hasNoRoom = true
     this.#raw = ''

@@ -44,7 +44,7 @@ export interface Observer {
   piece(bytes: Buffer): void
   /** Resolves when the answer so far is recorded. */
   record(): Promise<unknown>
-  /** The answer says that it has ended. */
+  /** Whether the answer has said that it is complete. */
   readonly isOver: boolean
   /** Reports the end of the exchange; the last method called. `left`: the client did not wait; `broken`: the upstream failed. */
   ended(how: 'whole' | 'left' | 'broken', why?: string): void

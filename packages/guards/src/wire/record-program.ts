@@ -32,7 +32,7 @@ export interface RecordedProgram {
 export async function recordProgram(options: ProgramOptions): Promise<RecordedProgram> {
   const { account, words, names, capture, guard, warn } = options
   const { tacho, close } = openWireClient({ account, capture, warn })
-  // While the program starts.
+  // Load the policies while the program starts.
   if (guard) void tacho.configuration.ready()
   const folder = mkdtempSync(path.join(tmpdir(), 'tacho-record-'))
   const noted = path.join(folder, 'sdk')

@@ -6,7 +6,7 @@ import { isShort } from '../language/syntax.ts'
 import type { Scope, Step, Value } from './value.ts'
 
 export interface Sought {
-  /** Path in a call. */
+  /** The member of a call that the condition compares. */
   readonly path: readonly string[]
   /** Reads no call, and spends no step. */
   readonly value: Step

@@ -65,7 +65,7 @@ export class RecordedHistory {
     forgetOldest(this.#asked)
   }
 
-  /** The output of a tool that no guard has. */
+  /** Adds the output of a tool that is not guarded. */
   #answered(id: string, output: unknown): void {
     if (!remember(this.#read, id)) return
     const { name, input } = this.#asked.get(id) ?? { name: '', input: null }

@@ -33,7 +33,7 @@ export function byServiceClock(
     report('warning', 'clock_ahead', `${clockText(offset)} ahead. The times of events are corrected.`)
     return again(verdict, new Set(early))
   }
-  // The clock was set right.
+  // Somebody has corrected the clock.
   offsets.delete(baseUrl)
   corrections.delete(baseUrl)
   return verdict

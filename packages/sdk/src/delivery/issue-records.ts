@@ -1,4 +1,4 @@
-/** Their own sender delivers them one by one. */
+/** Issue records have a sender of their own, which delivers them one by one. */
 import { ACCEPTED, verdictOf, type Verdict } from './answer.ts'
 import type { CurrentContext, RunScope } from '../recording/context.ts'
 import { createDiagnostics, noteUnknown, type Diagnostics, type DropReason } from './diagnostics.ts'

@@ -240,7 +240,7 @@ export class Sender {
     // A timer may fire a fraction of a millisecond early.
     if (this.#notBefore > this.#runtime.now()) return this.#wait()
     if (this.#isHeld) return
-    // A flush sent it all.
+    // A flush has sent all items.
     if (this.#queue.length === 0) return this.#enter('idle')
     if (!this.#queue.isReady && !this.#settings.isBound) return this.#sendSoon()
     this.#enter('sending')

@@ -84,7 +84,7 @@ const host = () => (hostName ??= hostname().replace(/[^\w-]/g, '-'))
 const { O_APPEND, O_RDWR } = fs.constants
 /** How a segment's name begins: host, number and start of its process, and an id. Other files in the folder are the user's own. */
 const NAME = /^[\w-]*\.\d{1,10}\.\d{1,16}\.[\w-]+$/
-/** Windows does not have it. */
+/** Refuses links. Windows has no such flag. */
 const NO_LINKS = (fs.constants as { O_NOFOLLOW?: number }).O_NOFOLLOW ?? 0
 
 /** Resolves when the user has the items of dead processes, or is full. */

@@ -18,7 +18,7 @@ import { waitMs as retryMs } from '../delivery/retry.ts'
 import { cutText } from '../recording/text.ts'
 
 export interface ApprovalRequest {
-  /** The same in every retry and process. */
+  /** Id of the request: the same in every retry, and in every process. */
   readonly clientRequestId: string
   readonly runId: string | undefined
   readonly sessionId: string | undefined

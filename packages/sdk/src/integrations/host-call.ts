@@ -7,7 +7,7 @@ import { attempt } from '../core.ts'
 import { readSafely } from '../recording/json.ts'
 
 interface Recording {
-  /** Makes its span the current one. */
+  /** Makes the call's span the current one. */
   within<T>(act: () => T): T
   fail(error: unknown): void
 }

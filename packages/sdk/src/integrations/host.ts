@@ -130,7 +130,7 @@ export async function guarded<T>(
   }
 }
 
-/** A tool that ran has its own result, whatever fails after it. */
+/** Awaits a tool. Its result or error is kept apart from whatever fails later. */
 async function outcomeOf<T>(madeResult: T): Promise<{ result: Awaited<T> } | { error: unknown }> {
   try {
     return { result: await madeResult }

@@ -8,7 +8,7 @@ import { fields, set, text, withAgent, type Fields } from './host.ts'
 
 /** The agents of one invocation. */
 export interface Team {
-  /** The run's own. */
+  /** The agent of the run. */
   first?: string | undefined
   /** Agents that others handed over to. */
   readonly members: Set<string>
@@ -34,9 +34,9 @@ export interface Place {
 interface GraphNode {
   readonly name: string
   readonly begun: number
-  /** The graph's number of it. */
+  /** The number that the graph gives this step. */
   readonly step: unknown
-  /** Set if it called a model. */
+  /** The agent of the step. Set if the step called a model. */
   agent?: string
   hasChosen?: boolean
   /** The agent whose edge led to it. */

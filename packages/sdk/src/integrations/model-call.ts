@@ -24,7 +24,7 @@ export interface ModelResult {
   usage?: Usage | undefined
   output?: unknown
   cost?: number | undefined
-  /** Why no sum counts the call: `cache`. */
+  /** Set if sums leave the call out, with the reason: `cache`. */
   notCounted?: string | undefined
   finishReason?: unknown
   /** The messages, items or parts of the answer as the provider sent them, of every candidate: for what they ask for. */

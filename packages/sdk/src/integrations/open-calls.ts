@@ -25,7 +25,7 @@ export const SILENT_MS = 600_000
 const LEFT_MS = 1_000
 const LOOK_MS = 50
 const KNOWN_MS = 5
-/** Time until the next step of an agent begins. */
+/** An agent without a step for this long has ended. */
 const STEP_MS = 100
 const TOOL_STEP_MS = 2_000
 

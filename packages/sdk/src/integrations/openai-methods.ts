@@ -49,7 +49,7 @@ function chatResult(model: unknown, usage: unknown, asked: readonly Fields[]): M
   }
 }
 
-/** More than any provider sends. */
+/** Candidates that are read. No provider sends as many. */
 const CHOICES_MAX = 256
 
 /** Pieces of one candidate. */

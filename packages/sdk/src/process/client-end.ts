@@ -22,7 +22,7 @@ interface Ended {
   readonly deliverNow: (timeoutMs: number) => void
 }
 
-/** The result makes it do nothing. */
+/** Ends a client with its process. Returns a function that cancels this. */
 export function endWith(core: Ended, flush: (timeoutMs?: number) => Promise<FlushResult>): () => void {
   const { sender, settings, diagnostics, openRuns, leavers } = core
   // `tacho record` leaves this program to its SDK. Without the variable, this throws.
@@ -42,7 +42,7 @@ export function endWith(core: Ended, flush: (timeoutMs?: number) => Promise<Flus
     flushOnSignals: settings.flushOnSignals,
     hasQueued: () => sender.held.queued > 0 || core.control?.hasQueued === true,
     async flush() {
-      // The time of a flush has passed already.
+      // If the host is over, its time for a flush has passed already.
       const isOver = isHostOver()
       const { left } = await flush(isOver ? 0 : undefined)
       if (!isOver) await core.control?.leave()

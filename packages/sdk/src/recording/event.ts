@@ -39,7 +39,7 @@ export type EventType =
 export type ScoreValue = number | boolean | string
 
 export interface ScoreDetails {
-  /** Why. */
+  /** The reason for the score. */
   comment?: string | undefined
   /** The step that is judged, by the id that its record call returned. Default: the whole run. */
   eventId?: string | undefined

@@ -147,7 +147,7 @@ export function createMask(options: MaskingOptions): Mask {
     return masked === inside ? text : JSON.stringify(masked).slice(1, -1)
   }
 
-  /** `kind`: of the name above the value. */
+  /** `kind`: that of the name under which the value stands. */
   function maskValue(value: Json, level: number, kind: NameKind = 'plain'): Json {
     if (value === null || typeof value === 'boolean') return value
     if (kind === 'secret' || level > LEVELS_MAX) return CREDENTIAL_MARK

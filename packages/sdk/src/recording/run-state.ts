@@ -19,7 +19,7 @@ interface Numbers {
   readonly waiting: Set<number>
   /** The approvals of all lower numbers are spent. A count, because a run can have a million. */
   spent: number
-  /** Spent numbers above the first that is not. */
+  /** Spent numbers that are higher than the first free one. */
   readonly spentLater: Set<number>
 }
 
@@ -31,7 +31,7 @@ const OPEN_MAX = 100
 const INPUTS_MAX = 1_000
 const SPENT_MAX = 1_000_000_000
 const ARGS_BYTES_MAX = 65_536
-/** Their handles were made or resumed here. */
+/** The most runs with handles whose state this process remembers. */
 const SHARED_MAX = 1_000
 const HASH = /^[0-9a-f]{32,128}$/
 

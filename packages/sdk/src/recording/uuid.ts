@@ -30,7 +30,7 @@ export function createIds({ now, fillRandom }: Pick<Runtime, 'now' | 'fillRandom
 
   function take(size: number): number {
     if (used + size > BLOCK_BYTES) {
-      // Weak bytes serve only this id.
+      // Use weak random bytes for this id only.
       const isStrong = fillRandom(block) !== false
       used = isStrong ? 0 : BLOCK_BYTES - size
     }

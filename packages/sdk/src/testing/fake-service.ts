@@ -62,7 +62,7 @@ export class FakeService {
   /** Every request fails. */
   isDown = false
   readonly #eventIds = new Set<string>()
-  /** Their evidence, as JSON. */
+  /** Evidence of the issue records, as JSON, by client and record. */
   readonly #records = new Map<string, string>()
   #count = 0
 

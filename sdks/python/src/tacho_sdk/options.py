@@ -38,7 +38,7 @@ class Settings:
     agent_name: str
     agent_id: str | None
     has_agent: bool
-    """The host gave one of them."""
+    """Whether the host gave a name or an id."""
     schema_version: str | None
     released: Mapping[str, str]
     """The key of payloads in which the service looks for the agent's release; empty: none is known."""

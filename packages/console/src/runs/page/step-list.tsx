@@ -115,7 +115,7 @@ function placeOf(steps: readonly Step[], { eventId, index }: Step): number {
   return steps[index]?.eventId === eventId ? index : steps.findIndex((step) => step.eventId === eventId)
 }
 
-/** To read the box's own measures would make the browser lay out the page at once. */
+/** Uses the measures of `Rows`: reading those of the box would force a layout. */
 function bringIntoSight(box: HTMLElement, { scrollOffset, scrollRect }: Rows, top: number, rowPx: number): void {
   const height = scrollRect?.height || box.clientHeight
   const offset = scrollOffset ?? box.scrollTop

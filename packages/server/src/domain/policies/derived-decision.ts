@@ -35,7 +35,7 @@ const VERSION = new RegExp(VERSION_PATTERN)
 /** Our clients name fewer policies in a decision. */
 const NAMED_MAX = 500
 
-/** Null: it names none, or something that is no version. */
+/** The versions that a payload names. Null: none, or one of them is not a version. */
 export function namedVersions(payload: Json): [policyId: string, number: number][] | null {
   const { policyVersions } = payload
   const entries = isObject(policyVersions) ? Object.entries(policyVersions) : []

@@ -8,7 +8,7 @@ import re
 from dataclasses import dataclass
 from urllib.parse import unquote, urlsplit
 
-# This machine.
+# Hosts that are this machine: no proxy leads to them.
 LOOPBACK = re.compile(r"(localhost|127\.\d+\.\d+\.\d+|::1)\Z")
 
 

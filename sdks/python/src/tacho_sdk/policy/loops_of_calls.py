@@ -73,7 +73,7 @@ class PastLoop:
             if isinstance(calls, list):
                 self.judged(calls, history, scope)
         except (OutOfSteps, UnreadableRead):
-            # The decision finds the same.
+            # Evaluating the decision raises the same error.
             pass
 
     def _judge(self, known: Judged, calls: list[Value], scope: Scope) -> Judged:
@@ -130,7 +130,7 @@ def _judge_sought_calls(parts: LoopParts, sought: SoughtInput) -> Step:
             return walk(scope)
         calls = history.calls if sought.tool is None else history.calls_of(sought.tool)
         if not places:
-            # Nearly always.
+            # The usual case: no call can change the result.
             scope.spend(weight * len(calls))
             return run([], _no_turn)
         turns = iter(places)

@@ -92,7 +92,7 @@ def policy_set(policies: Sequence[PolicyLike]) -> PolicySet:
     if known is not None:
         return known
     prepared = PolicySet(policies)
-    # Others may change.
+    # Policies that are not frozen may change, so their set is not kept.
     if all(map(_is_frozen, prepared.policies)):
         if len(_sets) >= _SETS_MAX:
             _sets.clear()

@@ -37,7 +37,7 @@ class Block:
         raise NotImplementedError
 
     def _enter(self) -> None:
-        """Makes its run and span the current ones."""
+        """Makes the block's run and span the current ones."""
         raise NotImplementedError
 
     def _finish(self, error: BaseException | None) -> None:

@@ -92,7 +92,7 @@ class Mask:
         if options.credentials:
             self._rules.append(lambda text: mask_credentials(text, kind_of_name))
         if self._names:
-            # A name of the host has no word to look for.
+            # The scanner does not know names that the host adds, so each text is searched for them.
             self._rules.append(lambda text: mask_assignments(text, self._kind_of))
         if options.card_number:
             self._add(CARD_NUMBER.run, _numbers(CARD_NUMBER))

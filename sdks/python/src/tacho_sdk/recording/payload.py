@@ -97,7 +97,7 @@ class Payloads:
         return self.written(self.capture(payload), max_bytes)
 
     def written(self, captured: Plain, max_bytes: int = PAYLOAD_BYTES) -> str:
-        """The same of a captured one."""
+        """Writes a captured payload."""
         plain: dict[str, Json] | None = None
         try:
             text = self._texts.json_of(captured)

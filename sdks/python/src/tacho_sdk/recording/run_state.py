@@ -39,7 +39,7 @@ class OpenCall:
     spent: int = 0
     """How many approvals of the caller's text were spent before."""
     is_over: bool = False
-    """This process saw its end."""
+    """Whether this process saw the call end."""
 
 
 @dataclass(eq=False)
@@ -50,7 +50,7 @@ class _Numbers:
     spent: int = 0
     """The approvals of all lower numbers are spent. A count, because a run can have a million."""
     spent_later: set[int] = field(default_factory=set)
-    """Spent ones above the first that is not."""
+    """Spent numbers that are higher than the first free one."""
 
 
 @dataclass(eq=False)
@@ -92,7 +92,7 @@ class RunState:
         self._numbers_of(slot).waiting.add(number)
 
     def free_number(self, slot: str, number: int) -> None:
-        """The next call may have it."""
+        """Frees the number for the next call."""
         if slot in self.numbers:
             self.numbers[slot].waiting.discard(number)
 

@@ -95,7 +95,7 @@ def is_well_formed(text: str) -> bool:
 
 
 def restored_fields(plain: Plain) -> dict[str, Json]:
-    """The value with its long texts."""
+    """Fields of a plain value, with the long texts that the copy only refers to."""
     return {key: _restored(item) for key, item in plain.value.items()}
 
 

@@ -243,7 +243,7 @@ class ValueIndex:
         return slot
 
     def _grow(self) -> Iterator[None]:
-        """Four times as large."""
+        """Moves all values into an index with four times as many slots."""
         hashes, sources = self._hashes, self._sources
         grown = ValueIndex(min(len(hashes) * 4, _SLOTS_MAX))
         table, bits, last, last_byte = grown._hashes, grown._bits, len(grown._hashes) - 1, grown._last_byte

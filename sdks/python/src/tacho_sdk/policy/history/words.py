@@ -149,7 +149,7 @@ def numbers_of(text: str) -> list[str]:
 
 def _number_of(digits: bytes) -> str:
     if digits.isdigit() and digits[0] != 48:
-        # Most are spelled so.
+        # Most numbers are spelled like this already.
         return digits.decode()
     return text_of_number(float(digits.replace(b",", b"")))
 
