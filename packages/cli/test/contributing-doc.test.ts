@@ -32,6 +32,14 @@ test('every name that the guide places in a file is in that file', () => {
   }
 })
 
+test('what is not the program stays short', () => {
+  const sizeOf = (name: string) => readFileSync(path.join(ROOT, name)).length
+  assert.ok(TEXT.length <= 12 * 1_024, `CONTRIBUTING.md: ${TEXT.length} characters. The tree answers most questions`)
+  assert.ok(sizeOf('CHANGELOG.md') <= 8 * 1_024, 'CHANGELOG.md')
+  const lines = readFileSync(path.join(ROOT, 'README.md'), 'utf8').trimEnd().split('\n').length
+  assert.ok(lines <= 130, `README.md: ${lines} lines`)
+})
+
 test('every file that the architecture names exists', () => {
   const text = readFileSync(path.join(ROOT, 'docs/architecture.md'), 'utf8')
   const folders = ['', 'server/src', 'server/src/storage', 'contract/src', 'cli/src', 'sdk/src']
