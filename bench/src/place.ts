@@ -5,10 +5,9 @@ import path from 'node:path'
 export const ROOT = path.resolve(import.meta.dirname, '../..')
 
 /** Creates a folder that is removed when this process ends. */
-export function makePlace(): string {
-  const cache = path.join(ROOT, '.cache')
-  mkdirSync(cache, { recursive: true })
-  const place = mkdtempSync(path.join(cache, 'bench-'))
+export function makePlace(parent = path.join(ROOT, '.cache')): string {
+  mkdirSync(parent, { recursive: true })
+  const place = mkdtempSync(path.join(parent, 'bench-'))
   process.on('exit', () => rmSync(place, { recursive: true, force: true }))
   return place
 }

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import { spawnSync } from 'node:child_process'
 import { rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
 import path from 'node:path'
 import { test } from 'node:test'
 import { BENCHMARKS } from '../src/benchmarks.ts'
@@ -15,7 +16,7 @@ const isPossible = (name: string) => (name !== 'console' || CHROMIUM !== null) &
 tryBenchmarks(BENCHMARKS.filter(({ name, part }) => part !== 'postgres' && isPossible(name)))
 
 test('host measures Tacho alone where the others cannot be had, and says so', { timeout: 300_000 }, async (t) => {
-  const place = makePlace()
+  const place = makePlace(tmpdir())
   t.after(() => rmSync(place, { recursive: true }))
   const { rows, notes, table } = await host.run({ plan: PLANS.quick, place, say: () => undefined })
   assert.equal(rows.length, 27)

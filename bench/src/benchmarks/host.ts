@@ -6,7 +6,16 @@ import path from 'node:path'
 import { createInterface } from 'node:readline'
 import type { Benchmark, Setting } from '../benchmark.ts'
 import { startChild, type Child } from '../child.ts'
-import { KINDS, messagesOf, modelTexts, type HostCost, type HostLoad, type Recorder } from '../load/host/model-calls.ts'
+import {
+  KINDS,
+  messagesOf,
+  modelTexts,
+  QUICK_TEXTS,
+  TEXTS as TEXT_COUNT,
+  type HostCost,
+  type HostLoad,
+  type Recorder,
+} from '../load/host/model-calls.ts'
 import { folders, installTypeScript, python } from '../load/host/others.ts'
 import { ROOT } from '../place.ts'
 import { below, ratioAtLeast, row, type Row } from '../result.ts'
@@ -77,17 +86,25 @@ again. The time in which other programs ran instead is taken off where the syste
       if (language === 'Python' && !hasPython) continue
       const others = language === 'Python' || hasOthers ? OTHERS : []
       const recorders = ['tacho', ...others, 'nothing'] as const
+      // A quick run needs no process for each length.
+      await using shared = isQuick ? startRecorders(language, recorders) : null
+      const figuresOf = async (load: Omit<HostLoad, 'by' | 'folder'>) => {
+        if (shared) return measure(setting, shared, load)
+        await using own = startRecorders(language, recorders)
+        return await measure(setting, own, load)
+      }
       for (const { name, kind, length, keys, burst, kB, times } of SHAPES) {
         const texts = path.join(place, `${length}-${kind}.jsonl`)
         writeFileSync(
           texts,
-          modelTexts(length, kind)
+          modelTexts(length, kind, isQuick ? QUICK_TEXTS : TEXT_COUNT)
             .map((text) => `${JSON.stringify(text)}\n`)
             .join(''),
         )
         const messages = messagesOf(length, kind)
-        const load = { url: sink.url, texts, messages, keys, burst: isQuick ? 5 : burst, seconds: plan.seconds / 2 }
-        const figures = await measure(setting, language, recorders, load)
+        const size = isQuick ? { keys: keys / 100, burst: Math.min(burst, 5) } : { keys, burst }
+        const load = { url: sink.url, texts, messages, ...size, seconds: plan.seconds / 2 }
+        const figures = await figuresOf(load)
         for (const [by, each] of Object.entries(figures))
           found.push({ language, by: by as Recorder, name, figures: each })
         const { tacho } = figures
@@ -124,17 +141,21 @@ function better(all: readonly number[][]): number[] | null {
   return all.toSorted((a, b) => spreadOf(a).median - spreadOf(b).median)[0] ?? null
 }
 
+/** A process of its own for each. */
+function startRecorders(language: Language, recorders: readonly Recorder[]) {
+  const stack = new AsyncDisposableStack()
+  const children = recorders.map((by) => {
+    return { by, child: stack.use(language === 'Python' ? startPython() : startTypeScript()) }
+  })
+  return { children, [Symbol.asyncDispose]: () => stack.disposeAsync() }
+}
+
 async function measure(
   setting: Setting,
-  language: Language,
-  recorders: readonly Recorder[],
+  { children }: ReturnType<typeof startRecorders>,
   load: Omit<HostLoad, 'by' | 'folder'>,
 ): Promise<Partial<Record<Recorder, Figures>>> {
-  await using children = new AsyncDisposableStack()
-  const sides = recorders.map((by) => {
-    const child = children.use(language === 'Python' ? startPython() : startTypeScript())
-    return [by, () => child.call({ by, folder: folders[by], ...load })] as const
-  })
+  const sides = children.map(({ by, child }) => [by, () => child.call({ by, folder: folders[by], ...load })] as const)
   const found = await inTurn(setting, Object.fromEntries(sides), { warmUp: true, alternating: true })
   return found as Partial<Record<Recorder, Figures>>
 }

@@ -84,7 +84,9 @@ A quiet tenant records ten events again and again beside it.',
         ...(each.prefix === '/openapi/v1' ? { 'x-api-key': apiKey } : server.operatorHeaders),
         ...(each.name === 'mcp' && { accept: 'application/json, text/event-stream' }),
       }
-      const requests = isQuick ? worstRequests(each).slice(0, 1) : worstRequests(each)
+      const requests = worstRequests(each)
+        .take(isQuick ? 1 : Infinity)
+        .toArray()
       const held: number[][] = requests.map(() => [])
       const statuses: number[] = []
       const took = await beside(async () => {

@@ -47,7 +47,7 @@ const WORDS_MAX = 4_000
 const NEXT_MAX = 50
 
 /** The same in each process: both languages decide it. */
-export function pastCase(): PastCase {
+export function pastCase(count = CALLS): PastCase {
   const random = linear(20_261_130)
   const words = Array.from({ length: WORDS_MAX }, () => word(random))
   const text = (chars: number): string => {
@@ -55,7 +55,7 @@ export function pastCase(): PastCase {
     while (written.length < chars) written += `${words[Math.floor(random() ** 2 * WORDS_MAX)]} `
     return written.slice(0, chars)
   }
-  const calls = Array.from({ length: CALLS }, (_, n): HistoryCall => {
+  const calls = Array.from({ length: count }, (_, n): HistoryCall => {
     const [tool, labels, does] = [
       ['read_mail', ['untrusted'], []],
       ['get_customer', ['private', 'ours'], []],
@@ -68,7 +68,7 @@ export function pastCase(): PastCase {
   })
   const next = Array.from({ length: NEXT_MAX }, (_, n): NextCall => {
     // One in two is new, the others are in an output.
-    const known = n % 2 === 0 ? (n * 4) % CALLS : CALLS + n
+    const known = n % 2 === 0 ? (n * 4) % count : count + n
     const people = [`person${known}@firm${known}.example`, `guest${n}@other${n}.example`, `ann${n}@example.com`]
     const fields = { customer: `c-${known}`, amount: known, note: text(NOTE_CHARS) }
     return [

@@ -12,6 +12,10 @@ import { below, row, type Row } from '../result.ts'
 import { inTurn } from '../rounds.ts'
 import { CALLS, OUTPUT_CHARS, pastCase } from './past-policies.ts'
 
+/** As many as the long output needs. */
+const QUICK_CALLS = 30
+const LONG_TURNS = 7
+
 export const past: Benchmark = {
   name: 'past',
   title: 'Policies on the past of a run',
@@ -27,10 +31,12 @@ finds nothing in other spellings, and has no bound on its memory.',
   ],
   run: async (setting) => {
     const file = path.join(setting.place, 'case.json')
-    writeFileSync(file, JSON.stringify(pastCase()))
+    const calls = setting.plan.size === 'quick' ? QUICK_CALLS : CALLS
+    const turns = setting.plan.size === 'quick' ? 1 : LONG_TURNS
+    writeFileSync(file, JSON.stringify({ ...pastCase(calls), turns }))
     const seconds = setting.plan.seconds / 2
     await using load = startChild<PastLoad, PastCost>(new URL('../load/past/past.ts', import.meta.url))
-    const typeScript = (by: PastLoad['by']) => () => load.call({ by, seconds })
+    const typeScript = (by: PastLoad['by']) => () => load.call({ by, calls, turns, seconds })
     const inPython = (by: PastLoad['by']) => () => measuredInPython(file, by, seconds)
     const rows = rowsOf(
       'TypeScript',

@@ -34,6 +34,8 @@ interface Others {
   attacker: Child<Attack, Suffered>
   load: ReturnType<typeof startLoad>
   plan: Plan
+  /** Servers whose store has a history: a quick run has one server for all attacks. */
+  filled: WeakSet<Server>
 }
 
 const READ = { method: 'GET', body: 'none', requests: 1_300 } as const
@@ -125,7 +127,7 @@ Node parses everything that one read of a connection brings before it does anyth
     const { plan, place } = setting
     await using load = startLoad()
     await using attacker = startChild<Attack, Suffered>(new URL('../load/attacks.ts', import.meta.url))
-    const others = { attacker, load, plan }
+    const others = { attacker, load, plan, filled: new WeakSet<Server>() }
     await using shared = plan.size === 'quick' ? await (await engine.createStore('store')).start(ANY_RATE) : null
     const rows: Row[] = []
     const table = ['| attack | how many answers, by status |', '|---|---|']
@@ -203,7 +205,8 @@ function assertAnswered(name: string, { 'no answer': none = 0, ...answers }: Suf
 }
 
 /** A store that has events. */
-async function history(server: Server, { load, plan: { storedEvents } }: Others): Promise<Ids> {
-  await load.fillHistory(server, Math.min(storedEvents, HISTORY_EVENTS))
+async function history(server: Server, { load, plan: { storedEvents }, filled: haveHistory }: Others): Promise<Ids> {
+  if (!haveHistory.has(server)) await load.fillHistory(server, Math.min(storedEvents, HISTORY_EVENTS))
+  haveHistory.add(server)
   return server.home()
 }

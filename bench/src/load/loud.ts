@@ -1,21 +1,20 @@
 /** The process that sends one worst request after another. */
 import { request as send } from 'node:http'
 import { answer } from '../child.ts'
-import { addressOf } from '../../../packages/server/test/setup/route-samples.ts'
+import { addressOf, type Row } from '../../../packages/server/test/setup/route-samples.ts'
 import { ALL_ROWS, worstRequests } from './worst-bodies.ts'
 import type { WorstRequest } from './worst-own.ts'
 
 export interface Loud {
   url: string
   row: string
-  /** Which of its worst requests; null: tell what they are. */
-  request: number | null
+  /** Which of its worst requests. */
+  request: number
   headers: Record<string, string>
   ids: Record<string, string>
 }
 
 export interface Sent {
-  kinds: string[]
   status: number
 }
 
@@ -23,15 +22,23 @@ export interface Sent {
 const ANSWER_MS = 20_000
 const STREAM_MS = 300
 
-let made: { row: string; requests: WorstRequest[] } = { row: '', requests: [] }
+let made: { key: string; requests: WorstRequest[]; others: Generator<WorstRequest, undefined> } | undefined
+
+function requestOf(row: Row, key: string, at: number): WorstRequest {
+  if (made?.key !== key) made = { key, requests: [], others: worstRequests(row) }
+  const { requests, others } = made
+  while (requests.length <= at) {
+    const { value } = others.next()
+    if (!value) throw new Error(`${key} has no request ${at}`)
+    requests.push(value)
+  }
+  return requests[at] as WorstRequest
+}
 
 answer<Loud, Sent>(async ({ url, row: key, request, headers, ids }) => {
   const row = ALL_ROWS.find(({ prefix, name }) => `${prefix} ${name}` === key)
   if (!row) throw new Error(`There is no row ${key}`)
-  if (made.row !== key) made = { row: key, requests: worstRequests(row) }
-  const kinds = made.requests.map(({ kind }) => kind)
-  const chosen = request === null ? undefined : made.requests[request]
-  if (!chosen) return { kinds, status: 0 }
+  const chosen = requestOf(row, key, request)
   let query = chosen.query ?? {}
   let status = 0
   for (let page = 0; page <= (chosen.pages ?? 0); page++) {
@@ -42,7 +49,7 @@ answer<Loud, Sent>(async ({ url, row: key, request, headers, ids }) => {
     if (!next) break
     query = { ...query, cursor: next }
   }
-  return { kinds, status }
+  return { status }
 })
 
 async function ask(

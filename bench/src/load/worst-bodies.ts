@@ -26,45 +26,37 @@ const CHUNKS = 4_000
 const PAGES = 20
 const QUICKLY = { params: { [constants.BROTLI_PARAM_QUALITY]: 4 } }
 
-export function worstRequests(row: Row): WorstRequest[] {
+/** Each is made when it is asked for: all of them take seconds. */
+export function* worstRequests(row: Row): Generator<WorstRequest, undefined> {
   const { route } = row
-  const bodies = route.body ? worstBodies(row) : []
-  const queries = route.query ? worstQueries(route.query as JsonSchema, queryOf(route)) : []
-  return [...bodies, ...queries, ...(bodies.length + queries.length === 0 ? [{ kind: 'as it is' }] : [])]
+  if (route.body) yield* worstBodies(row)
+  if (route.query) yield* worstQueries(route.query as JsonSchema, queryOf(route))
+  if (!route.body && !route.query) yield { kind: 'as it is' }
 }
 
-function worstBodies({ name, route }: Row): WorstRequest[] {
+function* worstBodies({ name, route }: Row): Iterable<WorstRequest> {
   const { body, bodyBytes = 0 } = route
-  if (name === 'traces' || name === 'logs' || name === 'metrics') return telemetryBodies(name, bodyBytes)
+  if (name === 'traces' || name === 'logs' || name === 'metrics') return yield* telemetryBodies(name, bodyBytes)
   const schema = body as JsonSchema
   if (bodyBytes === 0 || (schema.type !== 'object' && schema.type !== 'array')) {
     throw new Error(`There is no worst body of ${name}`)
   }
-  const texts = Object.entries(FILLERS).map(([kind, fill]): [string, string] => [kind, filled(schema, fill, bodyBytes)])
-  const own = Object.entries(ownMembers(name, bodyBytes)).map(([kind, members]): [string, string] => [
-    kind,
-    JSON.stringify({ ...(sampleOf(schema as never) as object), ...members }),
-  ])
-  const values = texts[0]?.[1] ?? ''
+  const request = (kind: string, text: string | Buffer, encoding?: string): WorstRequest => {
+    const headers = { ...JSON_TYPE, ...(encoding !== undefined && { 'content-encoding': encoding }) }
+    return { kind, body: Buffer.from(text), headers }
+  }
+  for (const [kind, fill] of Object.entries(FILLERS)) yield request(kind, filled(schema, fill, bodyBytes))
+  for (const [kind, members] of Object.entries(ownMembers(name, bodyBytes)))
+    yield request(kind, JSON.stringify({ ...(sampleOf(schema as never) as object), ...members }))
+  yield request('most of what the schema allows', JSON.stringify(fullOf(schema, bodyBytes)))
+  yield request('most faults', JSON.stringify(wrongOf(schema, bodyBytes)))
+  const values = filled(schema, MOST_VALUES, bodyBytes)
   const padded = `${' '.repeat(Math.max(0, bodyBytes - values.length))}${values}`
-  const all: [string, string][] = [
-    ...texts,
-    ...own,
-    ['most of what the schema allows', JSON.stringify(fullOf(schema, bodyBytes))],
-    ['most faults', JSON.stringify(wrongOf(schema, bodyBytes))],
-    ['not complete', values.slice(0, -1)],
-    ['blank lines and a fault', `${'\n'.repeat(bodyBytes - 1)}x`],
-  ]
-  const plain = all.map(([kind, text]) => ({ kind, body: Buffer.from(text) }))
-  const compressed = [
-    { kind: 'gzip', body: gzipSync(padded), headers: { 'content-encoding': 'gzip' } },
-    { kind: 'brotli', body: brotliCompressSync(padded, QUICKLY), headers: { 'content-encoding': 'br' } },
-  ]
-  const chunked = { kind: 'chunks of one byte', body: Buffer.from(values.slice(0, CHUNKS)), chunkBytes: 1 }
-  return [...plain, ...compressed, chunked].map((each: WorstRequest) => ({
-    ...each,
-    headers: { ...JSON_TYPE, ...each.headers },
-  }))
+  yield request('not complete', values.slice(0, -1))
+  yield request('blank lines and a fault', `${'\n'.repeat(bodyBytes - 1)}x`)
+  yield request('gzip', gzipSync(padded), 'gzip')
+  yield request('brotli', brotliCompressSync(padded, QUICKLY), 'br')
+  yield { ...request('chunks of one byte', values.slice(0, CHUNKS)), chunkBytes: 1 }
 }
 
 /** Fill the room of a free member, in bytes and in values. */
@@ -82,8 +74,9 @@ const text =
   (bytes) =>
     `"${piece.repeat(Math.max(0, Math.floor((bytes - 2) / Buffer.byteLength(piece))))}"`
 
+const MOST_VALUES = list('{}')
 const FILLERS: Record<string, Filler> = {
-  'most values': list('{}'),
+  'most values': MOST_VALUES,
   'longest numbers': list('-1.2345678901234567e-300'),
   'most names': (bytes, values) => {
     const count = Math.max(0, Math.min(values, Math.floor(bytes / 10)) - 2)

@@ -52,6 +52,7 @@ export interface HostCost {
 /** In the name of each call's model. */
 export const MARK = 'bench-model-7'
 export const TEXTS = 64
+export const QUICK_TEXTS = 8
 /** A number at the beginning of each recorded text, so that none comes twice. */
 export const NUMBER_CHARS = 12
 
@@ -105,7 +106,7 @@ export const messagesOf = (length: number, kind: Kind): number =>
   kind === 'sentences' ? 0 : length > 10_000 ? 60 : length > 1_000 ? 20 : 4
 
 /** Texts of this length, none like another. ASCII, as most texts of models are. */
-export function modelTexts(length: number, kind: Kind): string[] {
+export function modelTexts(length: number, kind: Kind, count: number): string[] {
   const lines = kind === 'sentences' ? SENTENCES : TURNS
   const units = Math.floor(length / (messagesOf(length, kind) || 1))
   let state = 1
@@ -113,7 +114,7 @@ export function modelTexts(length: number, kind: Kind): string[] {
     state = (state * 48_271) % 2_147_483_647
     return lines[state % lines.length] ?? ''
   }
-  return Array.from({ length: TEXTS }, (_, index) => {
+  return Array.from({ length: count }, (_, index) => {
     let text = `${index}. `.padStart(NUMBER_CHARS)
     for (let sentence = 1; text.length < units; sentence++) text += `${next()}${sentence % 5 === 0 ? '\n\n' : ' '}`
     // A text that ends in the middle of the word "password" reads like a name.

@@ -17,7 +17,6 @@ from tacho_sdk.policy.history.run_history import HistoryCall, RunHistory
 
 NOW = 1_780_000_000_000
 LONG_CHARS = 262_144
-LONG_TURNS = 5
 JUDGES = 1
 OUTPUTS = 12
 
@@ -119,16 +118,16 @@ def main(path: str, by: str, seconds: float) -> None:
     took = sorted(decide_all(case, make, seconds))
     long_text = "".join(call["output"] for call in case["calls"][:30])[:LONG_CHARS]
     outputs = [time_of_output(case, make(), call["output"]) for call in case["calls"][:OUTPUTS]]
-    longs = [time_of_output(case, make(), f"{turn} {long_text}") for turn in range(LONG_TURNS)]
-    longest = [longest_turn(case, make(), f"{turn} {long_text}") for turn in range(LONG_TURNS)]
+    longs = [time_of_output(case, make(), f"{turn} {long_text}") for turn in range(case["turns"])]
+    longest = [longest_turn(case, make(), f"{turn} {long_text}") for turn in range(case["turns"])]
     costs = {
         "p10Us": took[len(took) // 10] / 1e3,
         "p50Us": took[len(took) // 2] / 1e3,
         "p99Us": took[len(took) * 99 // 100] / 1e3,
         "memoryKb": memory_of(case, make),
         "outputUs": sorted(outputs)[OUTPUTS // 2] / 1e3,
-        "longOutputUs": sorted(longs)[LONG_TURNS // 2] / 1e3,
-        "longestTurnUs": sorted(longest)[LONG_TURNS // 2] / 1e3,
+        "longOutputUs": sorted(longs)[len(longs) // 2] / 1e3,
+        "longestTurnUs": sorted(longest)[len(longest) // 2] / 1e3,
     }
     print(json.dumps(costs))
 

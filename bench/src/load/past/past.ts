@@ -8,6 +8,10 @@ import { RunByHand } from './by-hand.ts'
 
 export interface PastLoad {
   by: 'engine' | 'hand'
+  /** Of the run. */
+  calls: number
+  /** How often long outputs are read. */
+  turns: number
   seconds: number
 }
 
@@ -35,10 +39,9 @@ interface Judge {
 
 const LONG_CHARS = 262_144
 const LONG_OUTPUTS = LONG_CHARS / 10_000
-const LONG_TURNS = 7
 
-answer<PastLoad, PastCost>(({ by, seconds }) => {
-  const given = pastCase()
+answer<PastLoad, PastCost>(({ by, calls, turns: times, seconds }) => {
+  const given = pastCase(calls)
   const waiting: (() => void)[] = []
   const make = (): Judge => (by === 'engine' ? byEngine(given) : new RunByHand())
   const makeOnLoop = (): Judge =>
@@ -47,8 +50,8 @@ answer<PastLoad, PastCost>(({ by, seconds }) => {
   const decisions = decideAll(given, make, seconds)
   const { p50, p99 } = timesOf(decisions)
   const outputUs = timesOf(given.calls.map((_, n) => timeOfOutput(given, make(), n, 1))).p50 * 1_000
-  const long = Array.from({ length: LONG_TURNS }, (_, n) => timeOfOutput(given, make(), n * 27, LONG_OUTPUTS))
-  const longest = Array.from({ length: LONG_TURNS }, (_, n) => {
+  const long = Array.from({ length: times }, (_, n) => timeOfOutput(given, make(), n * 27, LONG_OUTPUTS))
+  const longest = Array.from({ length: times }, (_, n) => {
     const turns = [timeOfOutput(given, makeOnLoop(), n * 27, LONG_OUTPUTS)]
     for (let act = waiting.shift(); act; act = waiting.shift()) turns.push(timeOf(act))
     return Math.max(...turns)
