@@ -193,7 +193,9 @@ function commonJs(text) {
 /** Writes the declarations that an entry reaches: the others are of our internals. */
 function declare(folder, entries) {
   const whole = path.join(folder, 'declarations')
-  tsc('-p', path.join(sdk, 'tsconfig.build.json'), '--emitDeclarationOnly', '--outDir', whole)
+  // Another checker would learn the same types again.
+  const options = ['--emitDeclarationOnly', '--checkers', '1', '--outDir', whole]
+  tsc('-p', path.join(sdk, 'tsconfig.build.json'), ...options)
   const open = new Set(entries.map((source) => compiled(source, '.', '.d.ts')))
   // A set grows while it is walked. tsc keeps `.ts`, which older compilers refuse.
   for (const file of open) {

@@ -136,6 +136,8 @@ async function runTests() {
   if (times) process.env.TEST_TIMES = times
   // For packages/server/test/setup/migrated-store.ts. A watching run would outlive a change of the migrations.
   if (isShared) process.env.TEST_STORE = path.resolve(RUN_FOLDER, 'store.db')
+  // For packages/sdk/test/packed-sdk.ts, in the same way.
+  if (isShared) process.env.TEST_PACKAGE = path.resolve(RUN_FOLDER, 'package')
   const tests = run({
     files: groups.map(({ program }) => program),
     concurrency,

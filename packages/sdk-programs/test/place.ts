@@ -7,7 +7,7 @@ import { cpSync, mkdirSync, mkdtempSync, rmSync } from 'node:fs'
 import path from 'node:path'
 import type { TestContext } from 'node:test'
 import { fileURLToPath } from 'node:url'
-import { packSdk } from '../../../scripts/pack-sdk.mjs'
+import { placeSdk } from '../../sdk/test/packed-sdk.ts'
 import { folderOf, installPackages } from '../../sdk-integrations/test/large-packages.ts'
 
 const ROOT = fileURLToPath(new URL('../../../', import.meta.url))
@@ -21,7 +21,7 @@ async function pack(): Promise<string> {
   mkdirSync(path.join(ROOT, '.cache'), { recursive: true })
   const folder = mkdtempSync(path.join(ROOT, '.cache/packed-'))
   process.on('exit', () => rmSync(folder, { recursive: true, force: true }))
-  return packSdk(folder)
+  return placeSdk(folder)
 }
 
 export interface Place {

@@ -6,7 +6,7 @@ import { tmpdir } from 'node:os'
 import path from 'node:path'
 import { after, before, test } from 'node:test'
 import { pathToFileURL } from 'node:url'
-import { packSdk } from '../../../scripts/pack-sdk.mjs'
+import { placeSdk } from './packed-sdk.ts'
 import type * as Ai from '../src/integrations/ai.ts'
 import type * as LangChain from '../src/integrations/langchain.ts'
 import type * as OpenAi from '../src/integrations/openai.ts'
@@ -37,7 +37,7 @@ const copies = new Map<string, Copy>()
 let folder: string
 before(async () => {
   folder = mkdtempSync(path.join(tmpdir(), 'tacho-copies-'))
-  await packSdk(folder)
+  await placeSdk(folder)
   const [first, second] = ['package', 'other'].map((name) => path.join(folder, name)) as [string, string]
   cpSync(first, second, { recursive: true })
   const manifest = JSON.parse(readFileSync(path.join(first, 'package.json'), 'utf8')) as {

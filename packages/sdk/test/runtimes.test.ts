@@ -18,7 +18,7 @@ import { tmpdir } from 'node:os'
 import path from 'node:path'
 import { promisify } from 'node:util'
 import { after, before, test } from 'node:test'
-import { packSdk } from '../../../scripts/pack-sdk.mjs'
+import { placeSdk } from './packed-sdk.ts'
 import { startScriptedServer } from './scripted-server.ts'
 
 const PROGRAM = `
@@ -86,7 +86,7 @@ let folder: string
 
 before(async () => {
   folder = mkdtempSync(path.join(tmpdir(), 'tacho-runtimes-'))
-  await packSdk(folder)
+  await placeSdk(folder)
   mkdirSync(path.join(folder, 'node_modules/@tacho'), { recursive: true })
   symlinkSync(path.join(folder, 'package'), path.join(folder, 'node_modules/@tacho/sdk'))
   writeFileSync(path.join(folder, 'main.mjs'), PROGRAM)
