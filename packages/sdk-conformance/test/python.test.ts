@@ -30,7 +30,9 @@ async function runPython(
   variables: Record<string, string> = {},
   program = interpreter,
 ): Promise<void> {
-  const env = { ...process.env, PYTHONPATH: path.join(PYTHON_SDK, 'src'), ...variables }
+  // The plugins of frameworks would load the frameworks, also into tests without them.
+  const own = { PYTHONPATH: path.join(PYTHON_SDK, 'src'), PYTEST_DISABLE_PLUGIN_AUTOLOAD: '1' }
+  const env = { ...process.env, ...own, ...variables }
   try {
     await run(program, args, { cwd: PYTHON_SDK, env, maxBuffer: 16 * 1_048_576 })
   } catch (error) {
