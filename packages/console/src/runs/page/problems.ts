@@ -47,7 +47,8 @@ export function useProblems(
   const decided = useDecided(environmentId, run?.runId ?? '', runProblems)
   const problems = useMemo(() => {
     const named = new Set([...runProblems.map(({ eventId }) => eventId), ...lost])
-    const placed = new Map(steps.flatMap((step) => (named.has(step.eventId) ? [[step.eventId, step] as const] : [])))
+    const placed = new Map<string, Step>()
+    for (const step of steps) if (named.has(step.eventId)) placed.set(step.eventId, step)
     const shownProblems = runProblems.map((problem): Problem => {
       const { eventId, eventType, timestamp } = problem
       const step = placed.get(eventId) ?? null

@@ -14,7 +14,7 @@ interface Props extends StepListProps {
   /** Rows are as high as their content. */
   measured?: boolean
   /** Keeps the same function while rows look the same; with a new one, all rows would be drawn again. */
-  children: (step: Step, isSelected: boolean) => ReactNode
+  children: (step: Step, isSelected: boolean, index: number) => ReactNode
 }
 
 /** A windowed list of steps: what is in the page does not grow with the run. The selected step stays in sight. */
@@ -82,7 +82,7 @@ interface RowProps {
   rowPx: number | null
   measure: (row: HTMLElement | null) => void
   onSelect: (step: Step | null) => void
-  children: (step: Step, isSelected: boolean) => ReactNode
+  children: (step: Step, isSelected: boolean, index: number) => ReactNode
 }
 
 /** Scrolling draws only the rows that come into sight, and stepping the two whose selection changes. */
@@ -105,7 +105,7 @@ const Row = memo(function Row(props: RowProps) {
       className="absolute inset-x-0 top-0"
       style={{ transform: `translateY(${start}px)`, ...(rowPx === null ? {} : { height: rowPx }) }}
     >
-      {children(step, isSelected)}
+      {children(step, isSelected, index)}
     </div>
   )
 })

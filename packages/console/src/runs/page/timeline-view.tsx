@@ -46,13 +46,12 @@ const LINE = 'flex items-center gap-2 border-b border-line px-3 sm:px-5'
 export function TimelineView({ rows, onTurn, bars, start, range, problems, ofRun, snippets, ...list }: Props) {
   const marks = useProblemMarks(problems)
   const steps = useMemo(() => rows.map(({ step }) => step), [rows])
-  const branches = useMemo(() => new Map(rows.map((row) => [row.step.eventId, row])), [rows])
   const hasFolds = useMemo(() => rows.some(isFoldable), [rows])
   const hasSums = useMemo(() => rows.some(isSum), [rows])
   const { onSelect } = list
   const row = useCallback(
-    (step: Step, isSelected: boolean) => {
-      const branch = branches.get(step.eventId) ?? {
+    (step: Step, isSelected: boolean, index: number) => {
+      const branch = rows[index] ?? {
         step,
         depth: 0,
         below: 0,
@@ -107,7 +106,7 @@ export function TimelineView({ rows, onTurn, bars, start, range, problems, ofRun
         </div>
       )
     },
-    [branches, hasFolds, hasSums, bars, start, range, marks, ofRun, snippets, onSelect, onTurn],
+    [rows, hasFolds, hasSums, bars, start, range, marks, ofRun, snippets, onSelect, onTurn],
   )
   return (
     <>

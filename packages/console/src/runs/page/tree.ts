@@ -16,7 +16,12 @@ export interface Branch {
   cost: number
   /** On the first step of a loop: how many steps in a row do the same and end alike. Otherwise 1. */
   times: number
+  /** Whether the row hides the steps below it. */
+  isClosed: boolean
 }
+
+/** A branch on screen. */
+export type Row = Branch
 
 /** Equal steps in a row that are folded as a loop. Fewer are not. */
 const LOOP = 4
@@ -27,10 +32,7 @@ type AlikeOf = (step: Step) => string
 
 /** Each span with what is in it, its steps and its spans by their start. `alikeOf`: null folds nothing. */
 export function treeOf(steps: readonly Step[], stepBars: readonly Bar[], alikeOf: AlikeOf | null): Branch[] {
-  const rows = inSpans(steps, stepBars).map(({ step, depth }): Branch => {
-    const { tokens, cost } = step
-    return { step, depth, below: 0, to: barOf(stepBars, step).to, tokens: tokens ?? 0, cost: cost ?? 0, times: 1 }
-  })
+  const rows = inSpans(steps, stepBars)
   // Open branches, each deeper than the one before.
   const open: Branch[] = []
   const close = (depth: number): void => {
@@ -90,12 +92,7 @@ interface Span {
   parts: { from: number; part: Step | Span }[]
 }
 
-interface Placed {
-  step: Step
-  depth: number
-}
-
-function inSpans(steps: readonly Step[], stepBars: readonly Bar[]): Placed[] {
+function inSpans(steps: readonly Step[], stepBars: readonly Bar[]): Branch[] {
   const spans = new Map<string, Span>()
   const parents = new Map<string, string>()
   const root: Span = { from: 0, parts: [] }
@@ -119,7 +116,7 @@ function inSpans(steps: readonly Step[], stepBars: readonly Bar[]): Placed[] {
     const above = spans.get(parents.get(spanId) ?? '')
     ;(above ?? root).parts.push({ from: Math.max(span.from, above?.from ?? span.from), part: span })
   }
-  return flat(root)
+  return flat(root, stepBars)
 }
 
 /** Spans may name each other in a circle. One of them then lies at the top. */
@@ -138,17 +135,23 @@ function cutCircles(parents: Map<string, string>): void {
 }
 
 /** Iterative, because spans can be nested thousands deep. */
-function flat(root: Span): Placed[] {
-  const rows: Placed[] = []
+function flat(root: Span, stepBars: readonly Bar[]): Branch[] {
+  const rows: Branch[] = []
   const open: { span: Span; at: number; depth: number }[] = [{ span: sorted(root), at: 0, depth: 0 }]
   for (let top = open.at(-1); top; top = open.at(-1)) {
     const next = top.span.parts[top.at++]?.part
     if (next === undefined) open.pop()
-    else if ('eventId' in next) rows.push({ step: next, depth: Math.min(top.depth, DEEPEST) })
+    else if ('eventId' in next) rows.push(branchOf(next, Math.min(top.depth, DEEPEST), stepBars))
     // The top level is not indented.
     else open.push({ span: sorted(next), at: 0, depth: top.span === root ? 0 : top.depth + 1 })
   }
   return rows
+}
+
+function branchOf(step: Step, depth: number, stepBars: readonly Bar[]): Branch {
+  const { tokens, cost } = step
+  const { to } = barOf(stepBars, step)
+  return { step, depth, below: 0, to, tokens: tokens ?? 0, cost: cost ?? 0, times: 1, isClosed: false }
 }
 
 function sorted(span: Span): Span {
@@ -165,12 +168,6 @@ interface Folds {
 
 export const NO_FOLDS: Folds = { closed: new Set(), opened: new Set() }
 
-/** A row on screen. */
-export interface Row extends Branch {
-  /** Whether the row hides the steps below it. */
-  isClosed: boolean
-}
-
 /** The rows that are not folded away. A step that is shown is never folded away. */
 export function unfolded(rows: readonly Branch[], { closed, opened }: Folds, shown: string | undefined): Row[] {
   const seen: Row[] = []
@@ -180,7 +177,8 @@ export function unfolded(rows: readonly Branch[], { closed, opened }: Folds, sho
     const hidden = hiddenBy(row)
     const isFolded = row.times > 1 ? !opened.has(row.step.eventId) : closed.has(row.step.eventId)
     const isClosed = hidden > 0 && isFolded && !(place > at && place <= at + hidden)
-    seen.push({ ...row, isClosed })
+    // A run has tens of thousands of rows, and a copy of each would be garbage at once.
+    seen.push(isClosed ? { ...row, isClosed } : row)
     if (isClosed) at += hidden
   }
   return seen
@@ -225,7 +223,16 @@ export function useTree(
     () => treeOf(steps, stepBars, isFlat ? null : ({ eventId }) => ends.get(eventId) ?? ''),
     [steps, stepBars, isFlat, ends],
   )
-  const rows = useMemo(() => unfolded(tree, folds, open), [tree, folds, open])
+  const closedRows = useMemo(() => unfolded(tree, folds, undefined), [tree, folds])
+  const inSight = useMemo(() => {
+    return closedRows.length === tree.length ? null : new Set(closedRows.map(({ step }) => step.eventId))
+  }, [closedRows, tree])
+  // Other rows would make the page draw and place all of them again, with each press of j.
+  const hidden = open === undefined || inSight === null || inSight.has(open) ? undefined : open
+  const rows = useMemo(
+    () => (hidden === undefined ? closedRows : unfolded(tree, folds, hidden)),
+    [closedRows, tree, folds, hidden],
+  )
   const turn = useCallback((row: Row) => setFolds((before) => turned(row, before)), [])
   return { tree, rows, turn }
 }
