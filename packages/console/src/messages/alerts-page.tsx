@@ -55,7 +55,7 @@ export function AlertsPage() {
           <span className="text-soft">Delete it and create it again</span>
         ) : (
           <>
-            <bdi className="block truncate font-medium" title={alert.name}>
+            <bdi className="block truncate font-medium max-sm:whitespace-normal" title={alert.name}>
               {alert.name}
             </bdi>
             <span className="block truncate text-soft max-sm:whitespace-normal" title={ruleText(alert)}>

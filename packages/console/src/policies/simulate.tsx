@@ -199,7 +199,7 @@ function SimulationResult({ result }: { result: Result }) {
           {others.slice(0, TOOLS_NAMED).map(({ toolName, calls }, index) => (
             <span key={toolName}>
               {index > 0 && ', '}
-              <bdi className="font-mono text-xs">{toolName}</bdi> ({number(calls)})
+              <bdi className="font-mono text-xs">{toolName || 'tools without a name'}</bdi> ({number(calls)})
             </span>
           ))}
           {others.length > TOOLS_NAMED && `, and ${number(others.length - TOOLS_NAMED)} more`}.

@@ -69,7 +69,7 @@ export function Expires({ at }: { at: string | null }) {
 export function CredentialName({ id, name }: { id: string; name: string }) {
   return (
     <>
-      <bdi className="block truncate font-medium" title={name}>
+      <bdi className="block truncate font-medium max-sm:whitespace-normal" title={name}>
         {name}
       </bdi>
       <code className="block truncate font-mono text-xs text-soft">{id}</code>

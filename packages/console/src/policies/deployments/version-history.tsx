@@ -74,13 +74,14 @@ export function VersionHistory({ list, from, to, onCompare, queryKey, readDiff }
       <Section title="Versions">
         <ol>
           {list.items.map(({ version, author, note, createdAt, importedAt, damaged }) => (
-            <li key={version} className="flex gap-3 border-b border-line py-1.5 text-sm last:border-0">
+            <li key={version} className="flex flex-wrap gap-x-3 border-b border-line py-1.5 text-sm last:border-0">
               <span className="w-20 shrink-0 font-medium">Version {version}</span>
               {damaged && <DamagedChip note={DAMAGED_VERSION} />}
-              <span dir="auto" className="min-w-0 flex-1 text-soft">
+              {/* Beside the author, a phone would show a word a line. */}
+              <span dir="auto" className="min-w-0 flex-1 text-soft max-sm:order-last max-sm:basis-full">
                 {note ?? 'no note'}
               </span>
-              <span className="shrink-0 text-soft">
+              <span className="shrink-0 text-soft max-sm:ml-auto">
                 <Author name={author} importedAt={importedAt} />, <Time at={createdAt} />
               </span>
             </li>
