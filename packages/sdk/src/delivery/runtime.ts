@@ -70,7 +70,7 @@ type Unrefable = { unref?: () => void }
 interface Timers {
   setTimeout: typeof globalThis.setTimeout
   clearTimeout: typeof globalThis.clearTimeout
-  /** Only in Node. */
+  /** Only from `node:timers`. */
   setImmediate?: (act: () => void) => unknown
 }
 

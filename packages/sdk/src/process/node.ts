@@ -1,5 +1,5 @@
 /** Parts for Node that a client loads at its first call. */
-import { clearTimeout, setImmediate, setTimeout } from 'node:timers'
+import * as nodeTimers from 'node:timers'
 import { isWorkerd } from '../recording/context.ts'
 import { metadataOf } from '../recording/metadata.ts'
 import { timers } from '../delivery/runtime.ts'
@@ -9,7 +9,8 @@ import { deliverNow } from './deliver-now.ts'
 import { endWithHost } from './idle-host.ts'
 
 // Take timers from the module: the globals may be fake before the import, as with Jest's `fakeTimers: { enableGlobally: true }`.
-Object.assign(timers, { setTimeout, clearTimeout, setImmediate })
+// As a whole, because not every runtime has all of it.
+Object.assign(timers, nodeTimers)
 
 const parts = {
   endWith,
