@@ -2,9 +2,7 @@ import { randomBytes, randomUUID } from 'node:crypto'
 import { once } from 'node:events'
 import type { Server } from 'node:http'
 import { isIPv6, type AddressInfo } from 'node:net'
-import os from 'node:os'
 import type { FastifyBaseLogger } from 'fastify'
-import { LIMITS } from '@tacho/contract/engine/limits.ts'
 import { createApp } from '../app.ts'
 import type { Config } from '../config/config.ts'
 import { applyHeld } from '../domain/approvals/grant.ts'
@@ -52,6 +50,7 @@ import { createPriceTable } from '../prices/price-table.ts'
 import { programVersion } from '../program/program.ts'
 import { storagePlace, throttledWarning } from './open-storage.ts'
 import type { Storage } from '../storage/storage.ts'
+import { bodyMemory, requestMemory, type RequestMemory } from './request-memory.ts'
 import { watchMachine } from './watch-machine.ts'
 import type { WorkerLink } from './workers.ts'
 
@@ -290,23 +289,3 @@ async function listen(server: Server, { host, port }: Config): Promise<string> {
 
 /** Replace 127.0.0.1 by `localhost`, as in the documents: a browser has separate cookies for each. */
 const forPeople = (url: string): string => url.replace('//127.0.0.1:', '//localhost:')
-
-/** In bytes. */
-export type RequestMemory = Record<'bodies' | 'replies', number>
-
-const MOST = 64 * 1_048_576
-/** Four of the largest pages. */
-const LEAST = 16 * 1_048_576
-const PART = 16
-
-/** With a higher limit of one body, a few of the largest still fit beside each other. */
-function bodyMemory({ bodies }: RequestMemory, largestBody: number): number {
-  return largestBody > LIMITS.otlpBytes ? Math.max(bodies, 3 * largestBody) : bodies
-}
-
-export function requestMemory(
-  available: number = Math.min(os.totalmem(), process.constrainedMemory() || Infinity),
-): RequestMemory {
-  const bytes = Math.min(MOST, Math.max(LEAST, Math.floor(available / PART)))
-  return { bodies: bytes, replies: bytes }
-}

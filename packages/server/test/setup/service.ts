@@ -12,7 +12,7 @@ import type { RunDetail, RunPage } from '@tacho/contract/runs/run.ts'
 import { readConfig, type Flags } from '../../src/config/config.ts'
 import { newApiKey, newOperatorToken } from '../../src/domain/people/credential.ts'
 import { startServer } from './start-server.ts'
-import { requestMemory, type RequestMemory } from '../../src/process/server.ts'
+import { requestMemory, type RequestMemory } from '../../src/process/request-memory.ts'
 
 /** Headers that `fetch` adds. */
 const LIKE_FETCH = { accept: '*/*', 'user-agent': 'node' }
