@@ -1,4 +1,5 @@
 /** Writes events until it is killed, and prints a line for each acknowledged one. Used by crash.test.ts. */
+import { flushCompileCache } from 'node:module'
 import { openSqliteStorage } from '../../../src/storage/sqlite/open.ts'
 import { append, llmCall, newId } from '../suite/sample.ts'
 
@@ -11,6 +12,9 @@ const storage = await openSqliteStorage({
     throw error
   },
 })
+
+// At its end, it cannot: each would compile the sources again.
+flushCompileCache()
 
 async function writeForEver() {
   for (;;) {

@@ -4,6 +4,7 @@ import { once } from 'node:events'
 import path from 'node:path'
 import { test } from 'node:test'
 import Database from 'better-sqlite3'
+import { BUILT_THREADS } from '../../setup/built-threads.ts'
 import { checkKilledRemovals } from '../suite/data/removal-crash.ts'
 import { newId, NOON, runOf, timelineOf } from '../suite/sample.ts'
 import { openStore, temporaryDirectory } from './temporary.ts'
@@ -15,7 +16,8 @@ const RUNS = [0, 1, 2, 3, 4].map((n) => `run ${n}`)
 /** Runs a writing process, kills it after some acknowledgements, and returns the ids it printed. */
 async function writeAndKill(directory: string, environmentId: string, lines: number): Promise<string[]> {
   const program = path.join(import.meta.dirname, 'crash-writer.ts')
-  const child = spawn(process.execPath, [program, directory, environmentId], { stdio: ['ignore', 'pipe', 'inherit'] })
+  const args = [...BUILT_THREADS, program, directory, environmentId]
+  const child = spawn(process.execPath, args, { stdio: ['ignore', 'pipe', 'inherit'] })
   let told = ''
   child.stdout.on('data', (chunk: Buffer) => {
     told += chunk.toString()

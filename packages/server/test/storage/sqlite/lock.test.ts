@@ -5,12 +5,15 @@ import { chmodSync, writeFileSync } from 'node:fs'
 import path from 'node:path'
 import { test, type TestContext } from 'node:test'
 import { StoreRefused } from '../../../src/storage/engine/store.ts'
+import { BUILT_THREADS } from '../../setup/built-threads.ts'
 import { openStore, temporaryDirectory } from './temporary.ts'
 
 /** Opens the store in another process, which prints the result and then waits to be killed. */
 function inAnotherProcess(t: TestContext, directory: string) {
   const program = path.join(import.meta.dirname, 'lock-holder.ts')
-  const child = spawn(process.execPath, [program, directory], { stdio: ['ignore', 'pipe', 'inherit'] })
+  const child = spawn(process.execPath, [...BUILT_THREADS, program, directory], {
+    stdio: ['ignore', 'pipe', 'inherit'],
+  })
   t.after(() => child.kill('SIGKILL'))
   return child
 }

@@ -6,6 +6,7 @@ import path from 'node:path'
 import { KEEP_ALL } from '../../../../src/storage/data/retention.ts'
 import { DAY_MS } from '../../../../src/storage/engine/times.ts'
 import type { Storage } from '../../../../src/storage/storage.ts'
+import { BUILT_THREADS } from '../../../setup/built-threads.ts'
 import { newErasure } from './erasure-sample.ts'
 import { auditEntry } from '../issues/issue-sample.ts'
 import { batch, event, newId } from '../sample.ts'
@@ -101,7 +102,7 @@ export async function checkKilledRemovals({ place, open, query }: CrashStore): P
 /** Kills the process while it works on a slice. Returns the signal that ended the process; null: it was done. */
 async function removeUntil(place: string, slices: number): Promise<string | null> {
   const program = path.join(import.meta.dirname, 'remover.ts')
-  const child = spawn(process.execPath, [program, place], { stdio: ['ignore', 'pipe', 'inherit'] })
+  const child = spawn(process.execPath, [...BUILT_THREADS, program, place], { stdio: ['ignore', 'pipe', 'inherit'] })
   let told = ''
   child.stdout.on('data', (chunk: Buffer) => {
     told += chunk.toString()

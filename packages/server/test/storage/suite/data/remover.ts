@@ -2,6 +2,7 @@
  * Retention, erasure and the deletion of environments on a store, until all is done. Prints a line when a slice begins, so that
  * removal-crash.ts can kill it in the middle of one.
  */
+import { flushCompileCache } from 'node:module'
 import { setTimeout as wait } from 'node:timers/promises'
 import { deleteEnvironments, erase } from '../../../../src/jobs/data/erase.ts'
 import { retain } from '../../../../src/jobs/data/retain.ts'
@@ -18,6 +19,9 @@ const onTrouble = (error: Error) => {
 const opened: Storage = place.startsWith('postgres')
   ? await openPostgresStorage({ url: place, poolSize: 2 })
   : await openSqliteStorage({ directory: place, minFreeDiskBytes: 0, readers: 1, onTrouble })
+
+// It may be killed, and each would compile the sources again.
+flushCompileCache()
 
 const SLICES = new Set<string | symbol>([
   'removeExpiredRuns',
