@@ -4,7 +4,7 @@ import { mkdirSync, rmSync, writeFileSync } from 'node:fs'
 
 /** Of this run: others in the same clone have their own. */
 export const RUN_FOLDER = `.cache/tests/${process.pid}`
-const FILES_PER_PROCESS = 12
+const FILES_PER_PROCESS = 24
 
 /** Files that change or measure their process. */
 const ALONE = [
