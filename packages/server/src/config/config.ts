@@ -1,4 +1,5 @@
 import { readFileSync } from 'node:fs'
+import os from 'node:os'
 import { LIMITS } from '@tacho/contract/engine/limits.ts'
 import { API_KEY_FORM, OPERATOR_TOKEN_FORM, parseApiKey, parseOperatorToken } from '../domain/people/credential.ts'
 import { nearestName } from '../domain/web/text.ts'
@@ -357,4 +358,24 @@ function variableOf(name: SettingName): string {
 
 function quoted(settingText: string | null): string {
   return JSON.stringify(settingText !== null && settingText.length > 60 ? `${settingText.slice(0, 60)}…` : settingText)
+}
+
+/** How much memory bodies and replies of all requests may take together, in bytes. By the machine: it is no setting. */
+export type RequestMemory = Record<'bodies' | 'replies', number>
+
+const MEMORY_MAX = 64 * 1_048_576
+/** Four of the largest pages. */
+const MEMORY_MIN = 16 * 1_048_576
+const MEMORY_PART = 16
+
+/** With a higher limit of one body, a few of the largest still fit beside each other. */
+export function bodyMemory({ bodies }: RequestMemory, largestBody: number): number {
+  return largestBody > LIMITS.otlpBytes ? Math.max(bodies, 3 * largestBody) : bodies
+}
+
+export function requestMemory(
+  available: number = Math.min(os.totalmem(), process.constrainedMemory() || Infinity),
+): RequestMemory {
+  const bytes = Math.min(MEMORY_MAX, Math.max(MEMORY_MIN, Math.floor(available / MEMORY_PART)))
+  return { bodies: bytes, replies: bytes }
 }

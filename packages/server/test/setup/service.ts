@@ -9,10 +9,9 @@ import type { BatchResult, EventPage } from '@tacho/contract/record/event.ts'
 import type { CreatedApiKey } from '@tacho/contract/tenants/api-key.ts'
 import type { Scope } from '@tacho/contract/web/route.ts'
 import type { RunDetail, RunPage } from '@tacho/contract/runs/run.ts'
-import { readConfig, type Flags } from '../../src/config/config.ts'
+import { readConfig, requestMemory, type Flags, type RequestMemory } from '../../src/config/config.ts'
 import { newApiKey, newOperatorToken } from '../../src/domain/people/credential.ts'
 import { startServer } from './start-server.ts'
-import { requestMemory, type RequestMemory } from '../../src/process/request-memory.ts'
 
 /** Headers that `fetch` adds. */
 const LIKE_FETCH = { accept: '*/*', 'user-agent': 'node' }

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { requestMemory } from '../../src/process/request-memory.ts'
+import { requestMemory } from '../../src/config/config.ts'
 
 const MIB = 1_048_576
 
