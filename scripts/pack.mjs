@@ -76,7 +76,17 @@ function readJson(file) {
 }
 
 /** Packs the package into `folder` and resolves with the path of the tarball. */
-export async function pack(folder, { offline = false } = {}) {
+export async function pack(folder, options = {}) {
+  const staged = await stagePackage()
+  try {
+    return await packStaged(staged, folder, options)
+  } finally {
+    rmSync(staged, { recursive: true })
+  }
+}
+
+/** Resolves with a temporary folder of what every package has. */
+export async function stagePackage() {
   execFileSync(process.execPath, [path.join(root, 'scripts/build-console.mjs')], {
     stdio: ['ignore', 'ignore', 'inherit'],
   })
@@ -88,19 +98,25 @@ export async function pack(folder, { offline = false } = {}) {
     await compressAssets(path.join(staged, 'packages/console/dist'), BEST)
     for (const file of COPIES) cpSync(path.join(root, COPIED, file), path.join(staged, COPIES_TO, file))
     await writeProgram(path.join(staged, 'packages/cli/dist'))
-    const described = offline ? await bundle(staged, manifest()) : manifest()
-    writeFileSync(path.join(staged, 'package.json'), `${JSON.stringify(described, null, 2)}\n`)
-    const env = { ...process.env, PATH: `${path.join(root, 'node_modules/.bin')}${path.delimiter}${process.env.PATH}` }
-    const args = ['pack', '--json', '--ignore-scripts', '--pack-destination', folder]
-    const packed = execFileSync('npm', args, { cwd: staged, env, encoding: 'utf8' })
-    const file = path.join(folder, JSON.parse(packed)[0].filename)
-    if (!offline) return file
-    const named = file.replace(/\.tgz$/, `-${PLATFORM}.tgz`)
-    renameSync(file, named)
-    return named
-  } finally {
+    return staged
+  } catch (error) {
     rmSync(staged, { recursive: true })
+    throw error
   }
+}
+
+/** Packs a staged folder. After `offline`, it has the other packages too. */
+export async function packStaged(staged, folder, { offline = false } = {}) {
+  const described = offline ? await bundle(staged, manifest()) : manifest()
+  writeFileSync(path.join(staged, 'package.json'), `${JSON.stringify(described, null, 2)}\n`)
+  const env = { ...process.env, PATH: `${path.join(root, 'node_modules/.bin')}${path.delimiter}${process.env.PATH}` }
+  const args = ['pack', '--json', '--ignore-scripts', '--pack-destination', folder]
+  const packed = execFileSync('npm', args, { cwd: staged, env, encoding: 'utf8' })
+  const file = path.join(folder, JSON.parse(packed)[0].filename)
+  if (!offline) return file
+  const named = file.replace(/\.tgz$/, `-${PLATFORM}.tgz`)
+  renameSync(file, named)
+  return named
 }
 
 if (process.argv[1] === fileURLToPath(import.meta.url)) {
