@@ -4,6 +4,7 @@ Arguments: the program and the modules to load. A line of input is a list of run
 is the list of their exit codes.
 """
 
+import gc
 import importlib
 import json
 import os
@@ -14,6 +15,9 @@ from typing import Any
 program, *modules = sys.argv[1:]
 for module in modules:
     importlib.import_module(module)
+# Each copy would write to every object of them when it collects its garbage, at its end too.
+gc.collect()
+gc.freeze()
 
 
 def forked(run: dict[str, Any]) -> int:

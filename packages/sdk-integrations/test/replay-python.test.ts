@@ -58,8 +58,24 @@ interface AgentRun {
   variables: Record<string, string>
 }
 
-/** Runs agents of a framework that one process has loaded, each in a process of its own. */
-function startAgents(framework: string, modules: readonly string[], folder: string) {
+/** Processes that have loaded a framework, by its modules. */
+const loaded = new Map<string, ReturnType<typeof startAgents>>()
+
+function agentsOf(modules: readonly string[]) {
+  const known = loaded.get(modules.join())
+  const agents = known ?? startAgents(modules)
+  loaded.set(modules.join(), agents)
+  return agents
+}
+
+/** Whether no later test needs the process of these modules. */
+function isLast(framework: string, modules: readonly string[]): boolean {
+  const [last] = Object.entries(FRAMEWORKS).findLast(([, others]) => others.join() === modules.join()) ?? []
+  return last === framework
+}
+
+/** Runs agents of frameworks that one process has loaded, each in a process of its own. */
+function startAgents(modules: readonly string[]) {
   const keys = { OPENAI_API_KEY: 'key', ANTHROPIC_API_KEY: 'key', PYTHONPATH: path.join(PYTHON_SDK, 'src') }
   const env = { ...process.env, ...keys, ...QUIET }
   const command = framework === 'crewai' ? crewaiInterpreter : interpreter
@@ -68,8 +84,8 @@ function startAgents(framework: string, modules: readonly string[], folder: stri
   const answers = createInterface({ input: child.stdout })[Symbol.asyncIterator]()
   let begun = 0
   return {
-    /** At the same time. */
-    async run(runs: readonly AgentRun[]) {
+    /** At the same time. `folder`: for what they write to their standard error. */
+    async run(framework: string, folder: string, runs: readonly AgentRun[]) {
       const asked = runs.map(({ prompt, proof, variables }) => ({
         arguments: [framework, prompt, proof],
         variables: { ...env, ...variables },
@@ -96,9 +112,9 @@ for (const [framework, modules] of Object.entries(FRAMEWORKS)) {
       const model = await startModelServer(inTurn(THREE_REFUNDS, FOURTH, DONE))
       // A host with an empty tape is a service in memory.
       const service = new ReplayHost(madeTape([], HEAD), { mode: 'tools', ignored: [] })
-      const agents = startAgents(framework, modules, folder)
+      const agents = agentsOf(modules)
       t.after(async () => {
-        await agents.end()
+        if (isLast(framework, modules)) await agents.end()
         rmSync(folder, { recursive: true })
         await model.close()
         await service.close()
@@ -110,7 +126,7 @@ for (const [framework, modules] of Object.entries(FRAMEWORKS)) {
         ANTHROPIC_BASE_URL: model.url,
       }
       const recording = { prompt: 'Refund all', proof: path.join(folder, 'recorded'), variables: place }
-      const [recorded] = await agents.run([recording])
+      const [recorded] = await agents.run(framework, folder, [recording])
       assert.equal(recorded?.code, 0, recorded?.stderr ?? '')
       const { steps, obstacles } = recordedSteps(service.result().events)
       assert.deepEqual([obstacles, existsSync(path.join(folder, 'recorded'))], [[], true])
@@ -133,7 +149,7 @@ for (const [framework, modules] of Object.entries(FRAMEWORKS)) {
         }
         return { prompt, proof, variables }
       })
-      const ends = await agents.run(await Promise.all(runs))
+      const ends = await agents.run(framework, folder, await Promise.all(runs))
       await Promise.all(hosts.map((host) => host.close()))
       assert.equal(existsSync(proof), false, 'no tool ran')
       const [same, changed, input, order] = hosts.map((host) => host.result())
