@@ -55,8 +55,6 @@ def test_pip_installs_it_in_an_empty_environment(service: Service, tmp_path: Pat
     subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(tmp_path)], **quiet)
     pip = [sys.executable, "-m", "pip", "--python", str(python)]
     variables = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
-    # Compiling the build tool and the package takes half of the time, and nothing here asks for it.
-    variables["PIP_NO_COMPILE"] = "1"
     # A copy: a build writes beside the sources.
     copied = tmp_path / "sources"
     subprocess.run(["cp", "-r", str(ROOT), str(copied)], **quiet)
