@@ -61,9 +61,9 @@ interface AgentRun {
 /** Processes that have loaded a framework, by its modules. */
 const loaded = new Map<string, ReturnType<typeof startAgents>>()
 
-function agentsOf(modules: readonly string[]) {
+function agentsOf(framework: string, modules: readonly string[]) {
   const known = loaded.get(modules.join())
-  const agents = known ?? startAgents(modules)
+  const agents = known ?? startAgents(framework === 'crewai' ? crewaiInterpreter : interpreter, modules)
   loaded.set(modules.join(), agents)
   return agents
 }
@@ -75,10 +75,9 @@ function isLast(framework: string, modules: readonly string[]): boolean {
 }
 
 /** Runs agents of frameworks that one process has loaded, each in a process of its own. */
-function startAgents(modules: readonly string[]) {
+function startAgents(command: string, modules: readonly string[]) {
   const keys = { OPENAI_API_KEY: 'key', ANTHROPIC_API_KEY: 'key', PYTHONPATH: path.join(PYTHON_SDK, 'src') }
   const env = { ...process.env, ...keys, ...QUIET }
-  const command = framework === 'crewai' ? crewaiInterpreter : interpreter
   const child = spawn(command, [FORKED, AGENTS, ...modules], { env, stdio: ['pipe', 'pipe', 'inherit'] })
   const exited = once(child, 'close')
   const answers = createInterface({ input: child.stdout })[Symbol.asyncIterator]()
@@ -112,7 +111,7 @@ for (const [framework, modules] of Object.entries(FRAMEWORKS)) {
       const model = await startModelServer(inTurn(THREE_REFUNDS, FOURTH, DONE))
       // A host with an empty tape is a service in memory.
       const service = new ReplayHost(madeTape([], HEAD), { mode: 'tools', ignored: [] })
-      const agents = agentsOf(modules)
+      const agents = agentsOf(framework, modules)
       t.after(async () => {
         if (isLast(framework, modules)) await agents.end()
         rmSync(folder, { recursive: true })
