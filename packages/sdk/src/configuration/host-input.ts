@@ -1,3 +1,5 @@
+import { readSafely } from '../recording/json.ts'
+
 /** An entry of Node's list of handles, which is undocumented but in all its versions. */
 interface Handle {
   fd?: number
@@ -16,6 +18,8 @@ interface NodeProcess {
  */
 export function readsInput(): boolean {
   const { process } = globalThis as { process?: NodeProcess }
-  const inputs = new Set<unknown>([0, process?.channel?.fd ?? 0])
+  // Throws in a worker thread whose environment has the channel of the process.
+  const channel = readSafely(() => process?.channel?.fd, 0) ?? 0
+  const inputs = new Set<unknown>([0, channel])
   return process?._getActiveHandles?.().some((handle) => inputs.has(handle.fd) && !handle.isPaused?.()) ?? false
 }

@@ -7,6 +7,7 @@ import { text } from 'node:stream/consumers'
 import { setTimeout as wait } from 'node:timers/promises'
 import { test, type TestContext } from 'node:test'
 import { fileURLToPath } from 'node:url'
+import { Worker } from 'node:worker_threads'
 import { json, startScriptedService, type Answer } from '@tacho/sdk-conformance/scripted-service.ts'
 import { Tacho } from '../../src/index.ts'
 
@@ -156,3 +157,13 @@ for (const [reads, listens, stdio] of [
     assert.equal((await exited)[0], 0)
   })
 }
+
+test('a worker thread whose environment has the channel of a forked process can be asked what it reads', async () => {
+  const part = fileURLToPath(new URL('../../src/configuration/host-input.ts', import.meta.url))
+  const program = `import(${JSON.stringify(part)}).then(({ readsInput }) =>
+    require('node:worker_threads').parentPort.postMessage(readsInput()))`
+  const worker = new Worker(program, { eval: true, env: { NODE_CHANNEL_FD: '3' } })
+  // Rejects if the worker throws, as `process.channel` does there.
+  const [reads] = (await once(worker, 'message')) as [boolean]
+  assert.equal(reads, false)
+})
