@@ -166,6 +166,21 @@ def test_a_value_of_a_prompt_is_a_text_that_a_model_can_read() -> None:
     assert [prompt.render(x=one) for one in values] == ["big", "[binary: 2 bytes]", "NaN", "-Infinity", "[1]", "true"]
 
 
+def test_a_value_of_a_prompt_that_cannot_be_read_leaves_the_prompt_to_the_host() -> None:
+    class Hostile:
+        def __str__(self) -> str:
+            raise ValueError("no text")
+
+    class Guarded(Hostile):
+        def __getattr__(self, name: str) -> object:
+            raise RuntimeError(name)
+
+    prompt = prompt_of(None, "p", "{{ x }}")
+    # Python refuses to write an integer of more than 4,300 digits.
+    assert {prompt.render(x=one) for one in (Hostile(), Guarded(), 10**5_000)} == {"[unreadable]"}
+    assert prompt.render(x=memoryview(bytes(8)).cast("I")) == "[binary: 8 bytes]"
+
+
 SHARES = Path(__file__).parents[3] / "packages" / "sdk-conformance" / "vectors" / "prompt-shares.json"
 
 

@@ -67,8 +67,8 @@ export function toPrompt<Variables extends Readonly<Record<string, PromptValue>>
  * such as a date or bytes, has no quotes, as in Python.
  */
 function textOf(value: unknown): string {
-  if (typeof value !== 'object') return String(value as string)
   return readSafely(() => {
+    if (typeof value !== 'object') return String(value as string)
     const json = JSON.stringify(value, plain)
     return json.startsWith('"') ? (JSON.parse(json) as string) : json
   }, '[unreadable]')

@@ -100,6 +100,7 @@ test('values that JSON would lose are written as what they hold', (t) => {
     [new Date(0), '1970-01-01T00:00:00.000Z'],
     [[new Date(0)], '["1970-01-01T00:00:00.000Z"]'],
     [{ toJSON: () => undefined }, '[unreadable]'],
+    [Object.assign(() => 1, { toString: () => assert.fail() }), '[unreadable]'],
     [new Uint8Array(3), '[binary: 3 bytes]'],
     [{ file: Buffer.from('abc') }, '{"file":"[binary: 3 bytes]"}'],
     [new ArrayBuffer(2), '[binary: 2 bytes]'],

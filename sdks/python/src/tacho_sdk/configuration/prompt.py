@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, is_dataclass
 from typing import TYPE_CHECKING
 
-from ..recording.plain import dump, to_plain, well_formed_json
+from ..recording.plain import binary_mark, dump, read_safely, to_plain, well_formed_json
 from ..recording.sampling import is_sampled
 from .configuration import Configuration, DeployedPrompt, PromptShare
 
@@ -47,7 +47,7 @@ class Prompt:
 
         def filled(match: re.Match[str]) -> str:
             if match[1] in variables:
-                return _text_of(variables[match[1]])
+                return read_safely(lambda: _text_of(variables[match[1]]), "[unreadable]")
             if self._diagnostics is not None and _NAME.match(match[1]):
                 message = f"The prompt {self.name!r} has the variable {match[1]!r}, which render did not get."
                 self._diagnostics.report("warning", "prompt_variable_missing", message)
@@ -60,7 +60,7 @@ def _text_of(value: object) -> str:
     if isinstance(value, enum.Enum):
         return _text_of(value.value)
     if isinstance(value, (bytes, bytearray, memoryview)):
-        return f"[binary: {len(value)} bytes]"
+        return binary_mark(value)
     if isinstance(value, float) and not math.isfinite(value):
         return "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"
     if isinstance(value, datetime.datetime):

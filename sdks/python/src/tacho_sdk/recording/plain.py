@@ -134,6 +134,11 @@ def is_error(value: object) -> TypeGuard[BaseException]:
     return issubclass(type(value), BaseException)
 
 
+def binary_mark(source: bytes | bytearray | memoryview) -> str:
+    # The items of a memoryview may have several bytes.
+    return f"[binary: {source.nbytes if isinstance(source, memoryview) else len(source)} bytes]"
+
+
 def read_safely(read: Callable[[], T], otherwise: T) -> T:
     """Returns the result of `read`, or `otherwise` if it raises: a property of the host can."""
     try:
@@ -237,7 +242,7 @@ class _Copy:
         if isinstance(source, BaseException):
             return {"name": class_name(source), "message": self._text(str(source))}
         if isinstance(source, (bytes, bytearray, memoryview)):
-            return f"[binary: {len(source)} bytes]"
+            return binary_mark(source)
         if isinstance(source, (datetime.datetime, datetime.date, datetime.time)):
             return self._text(source.isoformat())
         if isinstance(source, type) or callable(source):
