@@ -12,7 +12,6 @@ import asyncio
 import copy
 import functools
 import inspect
-import re
 import threading
 from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
@@ -128,14 +127,20 @@ class TachoListener(BaseEventListener):
         self._lost.record(message, finish_reason, started.tools, started.agent_role)
 
 
-_QUOTED = re.compile(r"""'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*\"""", re.DOTALL)
+def _is_quoted(text: str) -> bool:
+    """Whether it is one quoted text. A pattern would take 100 bytes for each character, and a message can be an image."""
+    quote = text[:1]
+    # Backslashes escape in pairs, from the left.
+    inner = text[1:-1].replace("\\\\", "").replace(f"\\{quote}", "")
+    is_enclosed = len(text) > 1 and quote in ("'", '"') and text.endswith(quote)
+    return is_enclosed and quote not in inner and not inner.endswith("\\")
 
 
 def _restored(value: Any, levels: int = 5) -> Any:
     """An event has a call's name and arguments as their `repr`, because CrewAI writes only five levels of a request."""
     if levels == 0:
         # One literal: an expression could be too deep for the parser.
-        is_quoted = isinstance(value, str) and _QUOTED.fullmatch(value)
+        is_quoted = isinstance(value, str) and _is_quoted(value)
         text = read_safely(lambda: ast.literal_eval(value), None) if is_quoted else None
         return text if isinstance(text, str) else value
     if isinstance(value, dict):
