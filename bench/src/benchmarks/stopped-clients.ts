@@ -35,7 +35,8 @@ export async function stoppedClients(server: Server, operator: Operator, plan: P
   const figures: Figures[] = []
   for (let round = 1; round <= plan.rounds; round++) {
     const changed = async (begun: number, isBlocked: boolean) => {
-      const answers = await Promise.all(loads.map((load) => load.call({ changes: each })))
+      const revision = await operator.revision()
+      const answers = await Promise.all(loads.map((load) => load.call({ changes: each, revision })))
       const decided = answers.flatMap((one) => one.decided)
       return assertAll(decided, count, isBlocked).map(({ at }) => at - begun)
     }

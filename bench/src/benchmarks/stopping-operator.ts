@@ -50,6 +50,11 @@ export async function operatorOf(server: Server) {
       await server.operator(`${environment}/stops/${stopId}/resume`, {})
       return begun
     },
+    /** Of the configuration that clients are served now. */
+    async revision(): Promise<string> {
+      const reply = await fetch(`${server.url}/openapi/v1/runtime-config`, { headers: server.headers })
+      return ((await reply.json()) as { revision: string }).revision
+    },
     /** How many clients have confirmed the newest stop. */
     async confirmed(): Promise<number> {
       return (await server.operator<{ clients: { confirmed: number } }>(`${environment}/stops`)).clients.confirmed

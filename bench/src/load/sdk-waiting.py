@@ -13,11 +13,12 @@ _CHANGES_SECONDS = 20.0
 _OPENED_AT_ONCE = 10
 
 clients: list[tacho.Tacho] = []
-decided: list[dict[str, object]] = []
+# By revision: a slow client may still decide by the one before.
+decided: dict[str, list[dict[str, object]]] = {}
 arrived = threading.Condition()
 
 
-def call(client: tacho.Tacho) -> None:
+def call(client: tacho.Tacho, revision: str = "") -> None:
     is_blocked = False
     try:
         with client.run():
@@ -25,7 +26,7 @@ def call(client: tacho.Tacho) -> None:
     except tacho.ToolBlockedError:
         is_blocked = True
     with arrived:
-        decided.append({"at": time.time() * 1_000, "isBlocked": is_blocked})
+        decided.setdefault(revision, []).append({"at": time.time() * 1_000, "isBlocked": is_blocked})
         arrived.notify_all()
 
 
@@ -34,7 +35,9 @@ def open_one(url: str, key: str, name: str) -> None:
     clients.append(client)
     client.configuration.ready(60.0)
     call(client)
-    client.configuration.on_change(lambda *_: threading.Thread(target=partial(call, client)).start())
+    client.configuration.on_change(
+        lambda current, *_: threading.Thread(target=partial(call, client, current.revision)).start()
+    )
 
 
 def opened(url: str, key: str, count: int) -> list[dict[str, object]]:
@@ -45,18 +48,16 @@ def opened(url: str, key: str, count: int) -> list[dict[str, object]]:
             thread.start()
         for thread in threads:
             thread.join()
-    decided.clear()
     # Waiting begins a second after the first load.
     time.sleep(3)
     return []
 
 
-def changed(count: int) -> list[dict[str, object]]:
+def changed(count: int, revision: str) -> list[dict[str, object]]:
     with arrived:
-        arrived.wait_for(lambda: len(decided) >= count, _CHANGES_SECONDS)
-        since = list(decided)
-        decided.clear()
-    return since
+        arrived.wait_for(lambda: len(decided.get(revision, [])) >= count, _CHANGES_SECONDS)
+        # After a stop, the revision of before comes again.
+        return decided.pop(revision, [])
 
 
 for line in sys.stdin:
@@ -65,7 +66,7 @@ for line in sys.stdin:
     if "open" in asked:
         answer = opened(asked["url"], asked["apiKey"], asked["open"])
     elif "changes" in asked:
-        answer = changed(asked["changes"])
+        answer = changed(asked["changes"], asked["revision"])
     else:
         for one in clients:
             one.shutdown()

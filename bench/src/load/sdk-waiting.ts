@@ -10,12 +10,14 @@ interface OpenedSdks {
   apiKey: string
 }
 
-export type SdkCall = OpenedSdks | { changes: number } | { close: true }
+/** `changes`: how many clients decide by the configuration with that revision. */
+export type SdkCall = OpenedSdks | { changes: number; revision: string } | { close: true }
 
 const CHANGES_MS = 20_000
 const OPENED_AT_ONCE = 10
 const clients: Tacho[] = []
-let decided: WaitingAnswer['decided'] = []
+/** By revision: a slow client may still decide by the one before. */
+const decided = new Map<string, WaitingAnswer['decided']>()
 
 answer<SdkCall, WaitingAnswer>(async (call) => {
   if ('close' in call) await Promise.all(clients.map((client) => client.shutdown()))
@@ -29,10 +31,12 @@ answer<SdkCall, WaitingAnswer>(async (call) => {
   }
   if (!('changes' in call)) return { decided: [] }
   const end = performance.now() + CHANGES_MS
-  while (decided.length < call.changes && performance.now() < end) await sleep(2)
-  const since = decided
-  decided = []
-  return { decided: since }
+  const since = () => decided.get(call.revision) ?? []
+  while (since().length < call.changes && performance.now() < end) await sleep(2)
+  const answered = since()
+  // After a stop, the revision of before comes again.
+  decided.delete(call.revision)
+  return { decided: answered }
 })
 
 async function open({ url, apiKey }: OpenedSdks, index: number): Promise<void> {
@@ -48,9 +52,9 @@ async function open({ url, apiKey }: OpenedSdks, index: number): Promise<void> {
   await client.configuration.ready(60_000)
   // The first guarded call loads what the others use.
   await client.run(() => refund({ amount: 5 }))
-  client.configuration.onChange(() => void call())
+  client.configuration.onChange(({ revision }) => void call(revision))
 
-  async function call(): Promise<void> {
+  async function call(revision: string): Promise<void> {
     const isBlocked = await client
       .run(() => refund({ amount: 5 }))
       .then(
@@ -60,6 +64,8 @@ async function open({ url, apiKey }: OpenedSdks, index: number): Promise<void> {
           throw error
         },
       )
-    decided.push({ at: performance.timeOrigin + performance.now(), isBlocked })
+    const ofRevision = decided.get(revision) ?? []
+    decided.set(revision, ofRevision)
+    ofRevision.push({ at: performance.timeOrigin + performance.now(), isBlocked })
   }
 }
