@@ -3,7 +3,7 @@
  * words occurs if each pair of its neighbours does, so it can be found although no text has it whole (README: false hits). At
  * most 655 kB; values of texts that came after it was full are not found, and `isFull` says so.
  */
-import { isOfWord, numbersOf, numberText, plainOf, readings, spellings, TEXT_CHARS, wordsOf } from './words.ts'
+import { isOfWord, numbersOf, numberText, plainOf, readings, spellings, TEXT_CHARS } from './words.ts'
 
 declare const crypto: { getRandomValues(numbers: Uint32Array): Uint32Array }
 

@@ -33,10 +33,6 @@ export function isOfWord(code: number): boolean {
   return code > 127 || (code > 96 && code < 123) || (code > 47 && code < 58)
 }
 
-export function wordsOf(text: string): string[] {
-  return plainOf(text).match(/[a-z\d\x80-\uffff]+/g) ?? []
-}
-
 /** The text, and what its encodings hold. At most twice as long. */
 export function readings(text: string): string[] {
   const read = spellings(text)

@@ -60,7 +60,7 @@ export async function tapedCall<T>(
   if (queued > WAITING_BATCHES * LIMITS.batchEvents || queuedBytes > LIMITS.batchBytes)
     await core.sender.flush(timeoutMs)
   else if (queued > LIMITS.batchEvents)
-    await new Promise<void>((resolve) => void (timers.setImmediate ?? core.runtime.soon)(resolve))
+    await new Promise<void>((resolve) => (timers.setImmediate ?? core.runtime.soon)(resolve))
   const ahead = (core.ahead ??= { client: core.ids.uuid(), left: [], used: 0, asking: 0 })
   const { client, used } = ahead
   const next = ahead.left.shift()
