@@ -123,7 +123,7 @@ describe('issues', { skip: withoutChromium }, () => {
     await assign.waitFor()
     await page.keyboard.type('ben@example.com')
     // An assignee need not be a person of the workspace; a mistyped one is said.
-    await assign.getByText('! Nobody in this workspace has this name or address.').waitFor()
+    await assign.getByText('! No person in this workspace has this name or address.').waitFor()
     await page.keyboard.press('Enter')
     await done.getByText('Assigned 2 issues to ben@example.com').waitFor()
     await rows.filter({ hasText: '→ ben@example.com' }).nth(1).waitFor()

@@ -78,7 +78,7 @@ export function AssignDialog(props: DialogProps<string | null> & { workspaceId: 
       </datalist>
       {isStranger && (
         <p role="status" className="mt-1 text-sm text-amber">
-          ! Nobody in this workspace has this name or address. It is assigned as typed.
+          ! No person in this workspace has this name or address. The issue will be assigned to it as typed.
         </p>
       )}
       <div className="mt-2 flex gap-2">

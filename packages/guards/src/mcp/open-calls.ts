@@ -54,7 +54,7 @@ export function abandon(call: Call, why: string): void {
 /** Each gets an error if the server ends first. */
 export class OpenRequests {
   readonly #ids = new Map<string, unknown>()
-  /** Why the server sends no more answers; null while it may. */
+  /** The reason why no more answers can come from the server; null while they can. */
   #end: string | null = null
 
   get why(): string | null {

@@ -126,7 +126,7 @@ export class AnswerReader {
     return this.#answerId ?? text(fields(this.whole())['id'])
   }
 
-  /** Call when nobody reads the answer any more. */
+  /** Gives the memory that the answer may use back to the others. Call it after the last read. */
   release(): void {
     this.#share.release()
   }

@@ -113,7 +113,7 @@ class OtherTurns:
 
     def __init__(self, lock: Callable[[], AbstractContextManager[object]]) -> None:
         self.lock = lock
-        # Weak references: a loop may end before its turns, and nobody needs what an ended run has read.
+        # Weak references: the history of an ended run is not needed, and its loop may end before the outputs are read.
         self._waiting: deque[WeakMethod[Callable[[], bool]]] = deque()
         # The loop with the next turn. It may end before.
         self._loop: asyncio.AbstractEventLoop | None = None

@@ -87,7 +87,7 @@ export const noticesActs = {
   ...write({ recordNoticesTold }),
 }
 
-/** With this many waiting items, an environment postpones no more of them. */
+/** If so many notices of an environment wait, no notice is postponed any more. */
 const WAITING = 10_000
 
 export async function queueNotices(sql: Sql, environmentId: string, event: string, ids: string[], at: number) {
