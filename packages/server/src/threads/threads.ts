@@ -139,8 +139,10 @@ export class PendingCalls<Result> {
 type Collect = (options: { type: 'major'; flavor: 'last-resort'; execution: 'async' }) => Promise<void>
 
 const LOOK_MS = 5_000
-/** Looks in a row that find the thread idle: soon after the start, and later only when work is over. */
-const QUIET_LOOKS = { first: 1, later: 12 }
+/** Looks in a row that find the thread idle. */
+const QUIET_LOOKS = { start: 1, later: 12 }
+/** A collection discards compiled code too, which costs the first seconds of load after it. So it comes early only before load begins. */
+const START_LOOKS = 2
 /** Background jobs, which look for work every second, take a third of it. */
 const IDLE_SHARE = 0.01
 const GROWN_BYTES = 6 * 1_048_576
@@ -149,6 +151,7 @@ export function collectWhenIdle({ lookMs = LOOK_MS, quiet = QUIET_LOOKS } = {}):
   const { gc } = globalThis as { gc?: Collect }
   if (gc === undefined) return
   let keptPoints = 0
+  let looks = 0
   let quietLooks = 0
   let seen = performance.eventLoopUtilization()
 
@@ -157,7 +160,7 @@ export function collectWhenIdle({ lookMs = LOOK_MS, quiet = QUIET_LOOKS } = {}):
     const { utilization } = performance.eventLoopUtilization(now, seen)
     seen = now
     quietLooks = utilization < IDLE_SHARE ? quietLooks + 1 : 0
-    if (quietLooks < (keptPoints === 0 ? quiet.first : quiet.later)) return
+    if (quietLooks < (++looks <= START_LOOKS ? quiet.start : quiet.later)) return
     if (getHeapStatistics().total_heap_size < keptPoints + GROWN_BYTES) return
     await collect({ type: 'major', flavor: 'last-resort', execution: 'async' })
     keptPoints = getHeapStatistics().total_heap_size

@@ -6,6 +6,8 @@ import { Worker } from 'node:worker_threads'
 
 interface Report {
   after: 'work' | 'a collection'
+  /** Milliseconds. */
+  at: number
   collections: number
   /** Bytes, after the collection. */
   heap: number
@@ -24,6 +26,7 @@ test('an idle thread gives its garbage back, and again when its heap has grown; 
   const first = await next()
   assert.deepEqual([first.after, first.collections], ['a collection', 1])
   assert.ok(first.heap < 25e6, `${first.heap} bytes`)
+  assert.ok(first.at - work.at > 700, 'a thread that has worked waits for five looks, not for one as after its start')
   // More looks than a later collection waits for.
   await sleep(1_500)
   assert.equal(reported, 2, 'nothing has been allocated since')

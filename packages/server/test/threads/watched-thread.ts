@@ -11,7 +11,7 @@ const scope = globalThis as unknown as { gc: Collect }
 const { gc } = scope
 let collections = 0
 const report = (after: string) =>
-  parentPort?.postMessage({ after, collections, heap: getHeapStatistics().total_heap_size })
+  parentPort?.postMessage({ after, at: performance.now(), collections, heap: getHeapStatistics().total_heap_size })
 
 scope.gc = async (options) => {
   collections++
@@ -31,5 +31,5 @@ function work(until: number): void {
 
 parentPort?.on('message', () => void allocate())
 allocate()
-collectWhenIdle({ lookMs: LOOK_MS, quiet: { first: 1, later: 3 } })
+collectWhenIdle({ lookMs: LOOK_MS, quiet: { start: 1, later: 5 } })
 work(performance.now() + 5 * LOOK_MS)
