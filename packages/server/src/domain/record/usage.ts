@@ -25,7 +25,7 @@ const TOKEN_RANGE = `a whole number between 0 and ${LIMITS.tokensPerCall}`
 
 export function usageOf(eventType: string, payload: Payload): NewUsage | null {
   if (eventType !== 'LLM_CALL' || !isCountedCall(payload)) return null
-  const counts = callCounts(payload['usage'])
+  const counts = countsOf(payload['usage'])
   const { promptTokens = null, completionTokens = null, totalTokens = null } = counts ?? {}
   const cost = costNanos(payload['cost']) ?? gatewayNanos(payload['usage'])
   return {
@@ -36,6 +36,14 @@ export function usageOf(eventType: string, payload: Payload): NewUsage | null {
     costNanos: cost ?? 0,
     uncosted: cost === null ? callTokens(counts) : null,
   }
+}
+
+let latest: { usage: unknown; counts: CallCounts | null } | undefined
+
+/** The facts of an event and its warnings ask for the same usage, one after the other. */
+function countsOf(usage: unknown): CallCounts | null {
+  if (latest?.usage !== usage) latest = { usage, counts: callCounts(usage) }
+  return latest?.counts ?? null
 }
 
 /** An answer that was paid before: from a cache, or in a call inside this one. Its event shows what it would have used. */
@@ -69,7 +77,7 @@ function uncountedCost(usage: unknown): string[] {
 
 function uncountedTokens(usage: unknown): string[] {
   if (!isObject(usage)) return ['usage must be an object']
-  const counts = callCounts(usage)
+  const counts = countsOf(usage)
   if (counts !== null) return counts.invalid.map((name) => `usage/${name.replaceAll('.', '/')} must be ${TOKEN_RANGE}`)
   const isUnknown = Object.values(usage).every((value) => value === null)
   return isUnknown ? [] : [`usage must have one of ${Object.values(TOKEN_NAMES).flat().join(', ')}`]

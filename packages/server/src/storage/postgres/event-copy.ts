@@ -39,42 +39,41 @@ const SHORT_CHARS = 100
 export type EventCopy = ReturnType<typeof encodeEvents>
 
 export function encodeEvents(environmentId: string, batches: readonly EventBatchRows[]) {
-  const unplaced = new Map<NewEvent, UnplacedRow>()
+  const rows = new Map<NewEvent, Row>()
   let bytes = 0
   for (const { receivedAt, events } of batches) {
     for (const event of events) {
       if (event.onlyIfStored) continue
-      const row = { event, receivedAt, values: rowValues(event) }
-      unplaced.set(event, row)
+      const row = { event, receivedAt, values: rowValues(event), from: 0, end: 0 }
+      rows.set(event, row)
       bytes += roomFor(row)
     }
   }
   const buffer = Buffer.allocUnsafe(bytes)
-  const places = new Map<NewEvent, { from: number; end: number }>()
   const environment = uuidBytes(environmentId)
   let end = 0
-  for (const [event, row] of unplaced) {
-    const from = end
-    end = writeRow(buffer, from, environment, row)
-    places.set(event, { from, end })
+  for (const row of rows.values()) {
+    row.from = end
+    end = row.end = writeRow(buffer, end, environment, row)
   }
   const pieces: Piece[] = []
   return {
     add({ run, event, envelope }: PlacedEvent, seq: number): void {
-      const place = places.get(event)
-      if (place === undefined) throw new Error('Only encoded events can be sent')
-      buffer.writeBigInt64BE(BigInt(run.number), place.from + RUN_AT)
-      buffer.writeBigInt64BE(BigInt(envelope), place.from + ENVELOPE_AT)
-      buffer.writeInt32BE(seq, place.from + SEQ_AT)
+      const row = rows.get(event)
+      if (row === undefined) throw new Error('Only encoded events can be sent')
+      const { from } = row
+      writeInt8(buffer, run.number, from + RUN_AT)
+      writeInt8(buffer, envelope, from + ENVELOPE_AT)
+      buffer.writeInt32BE(seq, from + SEQ_AT)
       const session = ownSession(run, event)
-      addPiece(pieces, session ? { from: place.from, end: place.end - LENGTH_BYTES, session } : place)
+      addPiece(pieces, session ? { from, end: row.end - LENGTH_BYTES, session } : { from, end: row.end })
     },
     send(client: ClientBase): Promise<void> {
-      const rows = pieces.flatMap(({ from, end, session }) => {
-        const encoded = buffer.subarray(from, end)
-        return session === undefined ? [encoded] : [encoded, textValue(session)]
+      const encoded = pieces.flatMap(({ from, end, session }) => {
+        const ofPiece = buffer.subarray(from, end)
+        return session === undefined ? [ofPiece] : [ofPiece, textValue(session)]
       })
-      return copyIn(client, TEXT, environmentId, rows)
+      return copyIn(client, TEXT, environmentId, encoded)
     },
   }
 }
@@ -89,7 +88,7 @@ interface Piece {
 function addPiece(pieces: Piece[], piece: Piece): void {
   const last = pieces.at(-1)
   if (last?.end === piece.from && last.session === undefined) Object.assign(last, { ...piece, from: last.from })
-  else pieces.push({ ...piece })
+  else pieces.push(piece)
 }
 
 function textValue(text: string): Buffer {
@@ -119,14 +118,17 @@ function copyIn(client: ClientBase, text: string, environmentId: string, rows: r
   return promise
 }
 
-interface UnplacedRow {
+interface Row {
   event: NewEvent
   receivedAt: number
   values: ReturnType<typeof rowValues>
+  /** Its place in the buffer. */
+  from: number
+  end: number
 }
 
 /** In the order of COLUMNS. Returns the end of the row. */
-function writeRow(buffer: Buffer, from: number, environment: Buffer, row: UnplacedRow): number {
+function writeRow(buffer: Buffer, from: number, environment: Buffer, row: Row): number {
   const { event, receivedAt, values } = row
   let end = buffer.writeInt16BE(COLUMNS.length, from)
   end = buffer.writeInt32BE(UUID_BYTES, end)
@@ -157,11 +159,18 @@ const writeScalar = (buffer: Buffer, at: number, value: string | number): number
 /** The database refuses a non-integer sent as text. That fails one event, not the batch. */
 function writeNumber(buffer: Buffer, at: number, value: number): number {
   if (!Number.isSafeInteger(value)) return buffer.write(String(value), at)
-  buffer.writeBigInt64BE(BigInt(value), at)
+  writeInt8(buffer, value, at)
   return INT8_BYTES
 }
 
-function roomFor({ event, values }: UnplacedRow): number {
+/** A safe integer, without a BigInt for each. */
+function writeInt8(buffer: Buffer, value: number, at: number): void {
+  const high = Math.floor(value / 2 ** 32)
+  buffer.writeInt32BE(high, at)
+  buffer.writeUInt32BE(value - high * 2 ** 32, at + INT4_BYTES)
+}
+
+function roomFor({ event, values }: Row): number {
   const fixed = SEQ_AT + INT4_BYTES + 2 * (LENGTH_BYTES + INT8_BYTES) + LENGTH_BYTES + INT4_BYTES + LENGTH_BYTES
   let bytes = fixed + textRoom(event.eventId)
   for (const value of values)

@@ -33,17 +33,21 @@ export const ROW_COLUMNS = [...EVENT_COLUMNS, 'latency_us', 'problem', 'tokens',
 /** Values in the order of ROW_COLUMNS. */
 export function rowValues(event: NewEvent) {
   const { time, eventType, label, spanId, parentSpanId, payload, latencyMs, usage } = event
-  const sent = [time, eventType, label, spanId, parentSpanId, payload]
   const latencyMicros = latencyMs === null ? null : Math.round(latencyMs * 1_000)
   // 0 is stored as null, which takes no room.
-  sent.push(
+  return [
+    time,
+    eventType,
+    label,
+    spanId,
+    parentSpanId,
+    payload,
     latencyMicros,
     problemOfEvent(event),
     usage?.totalTokens || null,
     usage?.costNanos || null,
     countedText(event),
-  )
-  return sent
+  ]
 }
 
 /** A failed outcome is a problem even without a reason. */
