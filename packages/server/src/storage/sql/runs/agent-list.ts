@@ -30,8 +30,8 @@ const AGENTS = `SELECT id, "externalId", "reportedName", "displayName", "lastRun
 const HAS_RUN = '"lastRunAt" IS NOT NULL'
 
 /**
- * By approval: the name of the agent that asked, or of its run where the request names no agent. A run that has not begun has
- * none.
+ * Names of the agents that asked, by approval id. A request that names no agent has the agent of its run; a run that
+ * has not begun has none.
  */
 export async function findRequesterNames(
   sql: Sql,
@@ -89,7 +89,7 @@ function namedLike(sql: Sql, search: string) {
   return { text, params: { search: folded(search), past: LIMITS.searchedAgentNames - 1, first: NIL_UUID } }
 }
 
-/** `no_id`: its name is what identifies it. */
+/** `no_id`: the agent has no external id, so its name identifies it. */
 async function changeAgent(
   sql: Sql,
   environmentId: string,
@@ -116,7 +116,10 @@ async function changeAgent(
   return changed
 }
 
-/** Until the transaction ends. Otherwise a concurrent change is lost, and an erasure misses a name in the audit log. */
+/**
+ * Locks the agent until the transaction ends. Otherwise a concurrent change is lost, and an erasure misses a name in
+ * the audit log.
+ */
 async function lockAgent(sql: Sql, environmentId: string, id: string): Promise<void> {
   await keepRemovalsWaiting(sql, environmentId)
   await sql.get('SELECT id FROM agents WHERE environment_id = :env AND id = :id FOR UPDATE', { env: environmentId, id })

@@ -1,9 +1,9 @@
 /**
  * Agents that this process knows. An agent's id never changes; its name is the newest by event time over all nodes.
  *
- * On PostgreSQL an agent's row is hot, because every batch of a tenant may name it. So the time of an unchanged name is
- * written only after it moves by `refreshMs`. Until then, another node may take an older name for the newer one, until
- * the next event.
+ * On PostgreSQL an agent's row is hot, because every batch of a tenant may name it. So the row's time for an unchanged
+ * name is updated only after it has moved by `refreshMs`. Until then, another node may write an older name, which the
+ * next event corrects.
  */
 import type { NewEvent } from '../../record/events.ts'
 import { uuidv7 } from '../../engine/uuid.ts'
@@ -16,7 +16,7 @@ export interface KnownAgent {
   id: string
   name: string
   nameTime: number
-  /** Time of the newest event with that name that this process has stored. */
+  /** Time of the newest event with this name that this process has stored. */
   seenTime: number
 }
 
@@ -37,7 +37,7 @@ export function knownAgents(refreshMs: number) {
   const agents = knownRows<KnownAgent>(SHORT_CHARS)
   return {
     ...agents,
-    /** Before any run is locked, so a transaction that names the same new agent waits only for its row. */
+    /** Call this before any run is locked: a transaction that names the same new agent then waits only for its row. */
     open(sql: Sql, environmentId: string, events: readonly Named[], now: number) {
       const place = (event: Named) => placeOf(environmentId, event)
       const find = (event: Named) => findAgent(sql, environmentId, event)
@@ -53,7 +53,7 @@ export function knownAgents(refreshMs: number) {
   }
 }
 
-/** True: the row has the name, and no newer one. */
+/** True: the row now has the name. False: it has a newer one. */
 export async function renameAgent(sql: Sql, environmentId: string, id: string, name: string, time: number) {
   return (await sql.run(RENAME, { name, time, env: environmentId, id })) === 1
 }

@@ -1,4 +1,7 @@
-/** The number of names is bounded, because each is a row per hour and agent: later ones share the bucket "other". */
+/**
+ * The number of names is bounded, because each adds a row per hour and agent. Names beyond the bound share the bucket
+ * "other".
+ */
 import { LRUCache } from 'lru-cache'
 import { entryBytes } from '../record/known-rows.ts'
 import { insertJsonRows, type InsertedTable } from '../engine/rows.ts'
@@ -10,7 +13,7 @@ const NAMES_PER_ENVIRONMENT = 1_000
 const OTHER = 'other'
 export const OTHER_KEY = textKey(OTHER)
 const CACHE_BYTES = 8 * 1_048_576
-/** A key: a hash in hex, and its entry in a set. */
+/** Memory of one key: a hash in hex, and its entry in a set. */
 const KEY_BYTES = 150
 
 const TABLES = {
@@ -59,15 +62,15 @@ export function knownNames() {
   async function bucketsOf(sql: Sql, kind: Kind, environmentId: string, names: Iterable<string>) {
     const keys = new Map(Array.from(names, (name) => [name, name === '' ? '' : textKey(name)]))
     let stored = known.get(placeOf(kind, environmentId)) ?? NONE
-    // A full set stays full.
+    // A cached full set needs no reload: sets only grow.
     const mayAdd = () =>
       ownNames(stored) < NAMES_PER_ENVIRONMENT && [...keys.values()].some((key) => key !== '' && !stored.has(key))
     // Another node may have stored the name.
     if (mayAdd()) stored = await load(sql, kind, environmentId)
     if (mayAdd() && sql.dialect === 'postgres') {
-      // Without the lock, two transactions could each take the last places, and a node that read the names in between would count
-      // a name as "other" that other nodes count separately. A separate statement, because a statement that waits does not see
-      // what was committed meanwhile.
+      // Without the lock, two transactions could both take the last places. A node that read the names in between would
+      // count a name as "other" that other nodes count separately. The lock is a separate statement, because a
+      // statement that waits does not see what was committed meanwhile.
       await holdName(sql, placeOf(kind, environmentId))
       stored = await load(sql, kind, environmentId)
     }

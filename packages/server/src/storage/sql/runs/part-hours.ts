@@ -1,8 +1,8 @@
 /**
- * Usage is counted by hour. Where a step begins or ends inside of one, its events are counted instead, and its runs, each in
- * the step of its time. An hour with more events than LIMITS.usagePartEvents, and one of which retention has deleted events
- * or an earlier version stored them, counts as a whole in the step in which it begins: also then, steps that follow each
- * other add up to all.
+ * Usage is counted by hour. If a step begins or ends inside an hour, the events and runs of that hour are counted one
+ * by one, each in the step of its time. Some hours count as a whole, in the step in which they begin: those with more
+ * events than LIMITS.usagePartEvents, with events that retention has deleted, or with events of an earlier version. So
+ * consecutive steps always add up to the total.
  */
 import { LIMITS } from '@tacho/contract/engine/limits.ts'
 import { HOUR_MS, hourOf } from '../../engine/times.ts'
@@ -92,7 +92,7 @@ interface EventOfHour {
   counted: string | null
 }
 
-/** Null: not all that the hour counted can be read. Runs that were under way are found by their starts, the newest first. */
+/** Null: the hour counts as a whole. Runs in progress are found by their starts, the newest first. */
 async function rowsOfHour(
   sql: Sql,
   environmentId: string,
@@ -110,7 +110,7 @@ async function rowsOfHour(
     WHERE environment_id = :env AND started_at < :to ORDER BY started_at DESC, id DESC LIMIT ${LIMITS.usagePartRuns}) page
     WHERE last_event_at >= :from`
   const ofRun = `e.environment_id = ${eventEnvironment(sql)} AND e.run = r.number AND e.time >= :from AND e.time < :to`
-  // Run by run, by the index of their times. Otherwise both engines may read all events of the environment.
+  // Read run by run, by the index of event times. Otherwise both engines may read all events of the environment.
   const joined =
     sql.dialect === 'sqlite'
       ? `CROSS JOIN events e WHERE ${ofRun}`
@@ -139,7 +139,9 @@ async function keysOf(sql: Sql, environmentId: string, names: Record<Kind, Set<s
 
 type Counted = keyof typeof ROLLUPS
 
-/** After FROM: the rows of a rollup from `:from` to `:to`. With a part, `partParams` has the other parameters. */
+/**
+ * SQL after FROM: the rows of a rollup from `:from` to `:to`. With part hours, `partParams` has the other parameters.
+ */
 export function rowsInHours({ dialect }: Sql, of: Counted, partHours: PartHours): string {
   const { name, columns } = ROLLUPS[of].table
   const [table = ''] = name.split(' ')

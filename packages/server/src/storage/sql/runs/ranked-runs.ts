@@ -1,9 +1,9 @@
-/** Runs in the order of a number, then of their id, instead of their start. */
+/** Lists runs ordered by a number and then by id, instead of by start. */
 import type { ScoreFilter } from '@tacho/contract/runs/score-filter.ts'
 import type { RunPage, RunPlace, RunRanking, RunCriteria } from '../../runs/runs.ts'
 import type { SqlFragment, Sql } from '../engine/sql.ts'
 
-/** `alias`: that of the runs, with a dot. */
+/** `alias`: the table alias of the runs, with a dot. */
 export type RunOrder = (alias: string) => string
 
 export interface RankedRuns {
@@ -14,14 +14,14 @@ export interface RankedRuns {
 }
 
 interface RunRanks {
-  /** The columns `rank` and `id` of an environment's runs, with conditions at the end. */
+  /** Selects `rank` and `id` of an environment's runs. It ends with its WHERE, so that conditions can follow. */
   ranks: SqlFragment
   direction: 'ASC' | 'DESC'
   most: number
   isWhole?: boolean
 }
 
-/** The run of each row of `from`. PostgreSQL finds each by the order of the index, as in OF_UUID. */
+/** Joins the run of each row of `from`. PostgreSQL finds each by the order of the index, as in OF_UUID. */
 export function runsOf(
   { dialect }: Pick<Sql, 'dialect'>,
   from: string,
@@ -88,7 +88,7 @@ export function endedByNumber(
 ): RankedRuns {
   const column = COLUMNS[by]
   const select = `SELECT id, ${column} AS rank FROM`
-  // A literal, for the partial indexes.
+  // A literal, because only a literal lets the planner use the partial indexes.
   const ranks =
     fewRuns === null || fewRuns === 'all'
       ? { text: `${select} runs WHERE environment_id = :env AND ${column} IS NOT NULL`, params: { env: environmentId } }

@@ -57,7 +57,7 @@ export interface Changes {
 
 export const noChanges = (of: Rollup): Changes => ({ rollup: of, rows: new Map() })
 
-/** In the order of the sums. Missing ones at the end are 0. */
+/** `amounts` has the order of the sums; missing ones at the end are 0. */
 export function addChange(
   { rollup: { sums }, rows }: Changes,
   key: readonly Value[],
@@ -70,7 +70,7 @@ export function addChange(
   else addAmounts(row, amounts)
 }
 
-// Runs for every event, several times: `join` takes twice as long.
+// Called several times per event, and `join` takes twice as long.
 function placeOf(key: readonly Value[]): string {
   let place = ''
   for (const value of key) place += `${value} `

@@ -51,8 +51,8 @@ const COLUMNS = `${GAP_COLUMNS}, a.external_id AS "agentExternalId", ${selectLis
 const WITH_AGENT = 'JOIN agents a ON a.environment_id = r.environment_id AND a.id = r.agent_id'
 
 /**
- * Selects one run of an environment, by external and by internal id. Not by equality: for a new table, PostgreSQL may use any of
- * the tenant's indexes. Only one has this order.
+ * Select one run of an environment, by external and by internal id. For an equality on a new table, PostgreSQL may use
+ * any of the tenant's indexes. Only one index has this order.
  */
 export const OF_RUN_ID = 'run_id >= :run AND run_id <= :run ORDER BY run_id LIMIT 1'
 export const OF_UUID = 'id >= :run AND id <= :run ORDER BY id LIMIT 1'
@@ -79,7 +79,7 @@ export async function listRuns(sql: Sql, environmentId: string, filter: SqlFilte
     const silent = () => listRuns(sql, environmentId, { ...others, isRuleClosed: true }, page)
     const before = await silent()
     const open = await listRuns(sql, environmentId, { ...others, status, onlyOutcomesEnd: false }, page)
-    // Again, because the rule may close a run meanwhile, and an event may open it.
+    // Read the rule-closed runs again: the rule may have closed a run between the first two reads.
     return firstRuns([before, open, await silent()], filter, page)
   }
   const list = (ofAgent: PlainFilter): Promise<RunsRead> =>
@@ -148,9 +148,12 @@ function namedRuns(environmentId: string, prefix: string): SqlFragment {
   return { text: `(${runs}) named`, params }
 }
 
-/** No index has the names of agents with an external id. */
+/**
+ * Finds agents by id or name. No index has the names of agents that have an external id, so only the newest are
+ * examined.
+ */
 async function agentsNamed(sql: Sql, environmentId: string, name: string): Promise<Set<string>> {
-  // Not IN, for which SQLite would scan every agent.
+  // Two lookups instead of IN, for which SQLite would scan every agent.
   const ofKey = (key: string) => `SELECT id FROM agents WHERE environment_id = :env AND agent_key = ${key}`
   const keys = { env: environmentId, byId: agentKey(name, ''), byName: agentKey(null, name) }
   const byKey = await sql.all<{ id: string }>(`${ofKey(':byId')} UNION ALL ${ofKey(':byName')}`, keys)
@@ -229,7 +232,7 @@ async function fewIndexedRuns(sql: Sql, environmentId: string, filter: PlainFilt
   const isFiltered = [agentId, status, sessionId, userId, hasGaps, from, to].some((value) => value !== undefined)
   if (!isBounded && !isFiltered) return scan === undefined ? 'all' : null
   const looked = rankedBy?.runsLookedAt ?? 0
-  // The inner query has its own limit.
+  // `:few` is the limit of the inner query; `:most` that of the outer one.
   const { text, params } = runsWhere(sql, environmentId, filter, { limit: looked, after: null }, named, null, ':few')
   const fewRuns = { text, params: { ...params, few: looked } }
   if (isBounded) return fewRuns
@@ -252,11 +255,11 @@ const INDEXED: Record<RunFiltersBy<'index'>, string> = {
   from: 'started_at >= :from',
   to: 'started_at < :to',
   status: 'status = :status',
-  // A literal, for the partial indexes.
+  // A literal, because only a literal lets the planner use the partial indexes.
   completeness: 'has_gaps = 1',
 }
 
-/** Runs that a filter without a scan keeps. The value of the limit is still missing. */
+/** Selects the runs that match all filters that need no scan. The caller adds the value of the limit. */
 function runsWhere(
   sql: Sql,
   environmentId: string,
@@ -293,14 +296,14 @@ function runsWhere(
   }
 }
 
-/** Few runs have gaps, but all may have the status. */
+/** Keeps the planner off the status index: few runs have gaps, but all may have the status. */
 const UNINDEXED_STATUS = { sqlite: '+status = :status', postgres: `status || '' = :status` }
 
 /** Filters with a statement of their own. */
 type OwnScan = 'activity' | 'score' | 'unscored' | 'unjudged' | 'share'
 type ColumnScan = Exclude<RunFiltersBy<'scan'>, OwnScan>
 
-/** A column that is at least what is sought. A filter that is not given seeks 0. */
+/** Columns that must be at least the sought value. An absent filter seeks 0. */
 const SCANNED_COLUMNS: {
   [Name in ColumnScan]: [column: string, sought: (value: NonNullable<RunScan[Name]>) => number]
 } = {
@@ -311,7 +314,10 @@ const SCANNED_COLUMNS: {
 
 const TRAITS = runFiltersBy('trait')
 
-/** One text for all scans: each text is prepared once and kept. Every text contains the empty text. */
+/**
+ * One text for all scans, because each text is prepared once and cached. An absent filter seeks the empty text, which
+ * every text contains.
+ */
 const scanCondition = (sql: Sql): string =>
   [
     ...Object.entries(SCANNED_COLUMNS).map(
@@ -349,12 +355,16 @@ export async function stalledBefore(sql: Sql, environmentId: string, now: number
   return now - idleMinutes * 60_000
 }
 
-/** True of a run of the statement around it whose agent waits for a person in its framework: its newest event is WAITING. */
+/**
+ * SQL: whether the agent of the outer statement's run waits for a person in its framework, so its newest event is
+ * WAITING.
+ */
 export const isPaused = (sql: Sql): string => `'WAITING' = COALESCE((SELECT e.event_type FROM events e
   WHERE e.environment_id = ${eventEnvironment(sql)} AND e.run = number ORDER BY e.time DESC, e.seq DESC LIMIT 1), '')`
 
 /**
- * Requests for approval for which a client waits, or which it left to a later process. After a kill, no client reads the answer.
+ * Requests for approval for which a client waits, or which it left to a later process. After a kill, no client reads
+ * the answer.
  */
 export const WAITED_FOR = `status = 'PENDING' AND expires_at > :now AND withdrawn_at IS NULL
   AND (last_seen_at IS NULL OR last_seen_at > :askedSince)`

@@ -1,4 +1,4 @@
-/** A writer of scores locks the row of the run first, so the sums of a run are of one moment. */
+/** A writer of scores first locks the row of the run, so the sums of a run are consistent. */
 import { LIMITS } from '@tacho/contract/engine/limits.ts'
 import type { NewEvent } from '../../record/events.ts'
 import {
@@ -41,7 +41,7 @@ export interface ScoredEvent {
   event: NewEvent
 }
 
-/** The transaction holds the rows of the runs. */
+/** The transaction must already hold the locks on the rows of the runs. */
 export async function addScores(sql: Sql, environmentId: string, scored: readonly ScoredEvent[]): Promise<void> {
   const byRun = [...Map.groupBy(scored, ({ run }) => run)].toSorted(([a], [b]) => (a < b ? -1 : 1))
   for (const [run, events] of byRun) {
@@ -150,7 +150,7 @@ export async function sumHeldRuns(sql: Sql, environmentId: string, held: Readonl
   }
 }
 
-/** False: no such run. Otherwise it stays, and nothing else changes its scores, until the transaction ends. */
+/** Locks a run: until the transaction ends, it stays, and nothing else changes its scores. False: no such run. */
 async function holdRun(sql: Sql, environmentId: string, run: string): Promise<boolean> {
   const lock = sql.dialect === 'postgres' ? ' FOR NO KEY UPDATE' : ''
   const text = `SELECT id FROM runs WHERE environment_id = :env AND ${OF_UUID}${lock}`
@@ -310,7 +310,9 @@ const VERSION_ROWS = LIMITS.scoreNamesOfRun * LIMITS.scoreCategories
 /** Hidden scores of other judges, and the agreement of two judges. */
 export const judgementsActs = { ...lookup({ readHiddenScores }), ...read({ readJudged }) }
 
-/** Judgements of operators and tokens on what the judge has not judged. Scores of clients are no judgements. */
+/**
+ * Scores by operators and tokens for names that the judge has not scored yet. Scores sent by clients are not hidden.
+ */
 async function readHiddenScores(sql: Sql, environmentId: string, runs: readonly string[], { kind, id }: Judge) {
   if (runs.length === 0) return []
   const text = `SELECT run, name, event_id AS "eventId", CAST(COUNT(*) AS BIGINT) AS count FROM scores
@@ -319,7 +321,7 @@ async function readHiddenScores(sql: Sql, environmentId: string, runs: readonly 
   return allIn<HiddenScoreRow>(sql, text, { env: environmentId, runs, kind, id })
 }
 
-/** Scores of one name that the window's runs have, of runs with at least two; the latest first. */
+/** Scores of one name in the window, of runs with at least two; the latest first. */
 async function readJudged(
   sql: Sql,
   environmentId: string,

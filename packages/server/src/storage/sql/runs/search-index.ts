@@ -28,7 +28,7 @@ const MARKED: InsertedTable = {
 
 type Marked = Pick<RunState, 'number' | 'id'>
 
-/** In the order in which the job writes them, so that the two cannot deadlock. */
+/** Marks runs in the order in which the job writes them, so that the two cannot deadlock. */
 export function markRuns(sql: Sql, environmentId: string, runs: Iterable<Marked>, now: number): Promise<void> {
   const rows = Array.from(runs, ({ number, id }) => [number, id, 0, 1, now] as const)
   const inOrder = rows.toSorted(([a], [b]) => a - b)
@@ -56,7 +56,7 @@ async function markOlderRuns(sql: Sql, environmentId: string): Promise<SearchSet
   return { ...settings, ...place, waitingRuns: waitingRuns + runs.length }
 }
 
-// A portion keeps the writer for a few milliseconds.
+// Limits of a portion, so that it occupies the writer for only a few milliseconds.
 const PORTION_RUNS = 50
 const PORTION_EVENTS = 250
 const PORTION_CHARS = 262_144
@@ -105,11 +105,11 @@ async function indexEvents(sql: Sql, environmentId: string, runs: UnindexedRun[]
   const unindexedRuns: UnindexedRun[] = []
   for (const run of runs.toSorted((a, b) => a.run - b.run)) {
     if (await holdRun(sql, environmentId, run)) unindexedRuns.push(run)
-    // The run is deleted. Nothing else would remove it from the index, and older runs wait for the marked ones.
+    // The run is deleted: nothing else would remove it from the index, and its mark delays older runs.
     else await removeFromSearch(sql, environmentId, run.run, REMOVED_ENTRIES)
   }
   const entries = unindexedRuns.flatMap(({ run, events }) => events.map((event) => ({ run, ...event })))
-  // FTS5 writes what it has collected whenever a place is smaller than the one before.
+  // Sorted, because FTS5 flushes its buffer whenever a place is smaller than the one before.
   entries.sort((a, b) => a.time - b.time || a.seq - b.seq)
   if (sql.dialect === 'sqlite') for (const entry of entries) await insertPlace(sql, environmentId, entry)
   else await insertWords(sql, environmentId, entries)
@@ -135,7 +135,7 @@ type Entry = UnindexedRun['events'][number] & Pick<UnindexedRun, 'run'>
 async function insertPlace(sql: Sql, environmentId: string, { run, seq, time, words }: Entry): Promise<void> {
   const text = `INSERT INTO search_entries (place, environment_id, run, seq) VALUES (${placeFrom('time', 'tie')}, :env, :run, :seq)
     ON CONFLICT (place) DO NOTHING`
-  // Another event of that millisecond may have the same lowest bits.
+  // Another event of that millisecond may have the same lowest bits: take the next free ones.
   let tie = seq
   while ((await sql.run(text, { time, tie, env: environmentId, run, seq })) === 0) tie++
   const add = `INSERT INTO search_words (rowid, words) VALUES (${placeFrom('time', 'tie')}, :words)`
@@ -156,7 +156,7 @@ async function insertWords(sql: Sql, environmentId: string, entries: Entry[]): P
 const REMOVED_RUNS = 50
 const REMOVED_ENTRIES = 1_000
 
-/** A bounded part. False: nothing is left, and the settings are deleted too. */
+/** Removes a bounded part. False: nothing is left, and the settings are deleted too. */
 async function removeIndexed(sql: Sql, environmentId: string): Promise<boolean> {
   const runs = await sql.all<{ run: number }>(
     'SELECT run FROM search_runs WHERE environment_id = :env ORDER BY run LIMIT :limit',
@@ -173,7 +173,10 @@ async function removeIndexed(sql: Sql, environmentId: string): Promise<boolean> 
   return false
 }
 
-/** SQLite finds matches in order of time. PostgreSQL finds all matches of an hour and sorts them. */
+/**
+ * On PostgreSQL, words hash differently each hour, because it finds and sorts all matches of an hour. SQLite finds
+ * matches in order of time.
+ */
 export function seedOf({ dialect }: Pick<Sql, 'dialect'>, environmentId: string, time: number): number {
   return hashOf(dialect === 'sqlite' ? environmentId : `${environmentId} ${Math.floor(time / HOUR_MS)}`)
 }
@@ -188,7 +191,7 @@ export const placeFrom = (time: string, seq: string): string =>
 
 /** Removes up to `most` entries. A run has at most one for each event, so none remain when its events are deleted. */
 export async function removeFromSearch(sql: Sql, environmentId: string, run: number, most: number): Promise<number> {
-  // In the order of the index that finds them: IN has a plan that reads the list again for each entry of the run.
+  // A range in index order: with IN, a plan may read the list again for each entry of the run.
   const key = sql.dialect === 'sqlite' ? 'place' : 'seq'
   const ofRun = 'search_entries WHERE environment_id = :env AND run = :run'
   const first = `SELECT ${key} FROM ${ofRun} ORDER BY ${key} LIMIT 1 OFFSET :most`
@@ -226,7 +229,7 @@ const SETTLE_MS = { sqlite: 0, postgres: 10_000 }
 
 export const SEARCHED = "SELECT 1 AS found FROM search_settings WHERE environment_id = :env AND state = 'ON'"
 
-/** Longer than clocks of clients may be ahead. */
+/** Clocks of clients may be ahead, but by less than this. */
 const AHEAD_MS = 3_600_000
 const LAST_ID = 'ffffffff-ffff-ffff-ffff-ffffffffffff'
 

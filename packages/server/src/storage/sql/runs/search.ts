@@ -96,7 +96,7 @@ async function placesBefore(sql: Sql, environmentId: string, terms: string[], fr
   return { found: candidateEvents, next: candidateEvents.length < PAGE ? null : (candidateEvents.at(-1) ?? null) }
 }
 
-/** The further back, the more hours a statement examines. */
+/** Number of hours that a statement examines: more, the further back it is. */
 async function hoursBefore(sql: Sql, environmentId: string, terms: string[], from: number, before: SearchPlace) {
   let hours = 1
   let last = Math.floor(before.time / HOUR_MS)
@@ -120,13 +120,17 @@ async function hoursBefore(sql: Sql, environmentId: string, terms: string[], fro
 const HOURS_GROWTH = 6
 const HOURS_MAX = 48
 
-/** Connections turn bitmap scans off, but the index of words has no others: all entries would be read. */
+/**
+ * Our connections turn bitmap scans off. But the index of words supports only those: without them, all entries would be
+ * read.
+ */
 const scansOf = (bitmap: 'on' | 'off', index: 'on' | 'off') =>
   `SELECT set_config('enable_bitmapscan', '${bitmap}', true), set_config('enable_indexscan', '${index}', true)`
 
 /**
- * The planner takes the condition for true of one in 200 entries, whatever the words, and reads the primary key of the
- * whole environment too if it expects more than one row. Repeated four times, it expects one among a billion entries.
+ * The planner assumes that this condition matches one in 200 entries, whatever the words. If it expects more than one
+ * row, it also reads the environment's whole primary key. Repeated four times, the condition seems to match one entry
+ * in a billion.
  */
 const HAS_WORDS = Array<string>(4).fill('words @> hour.words::integer[]').join(' AND ')
 

@@ -122,7 +122,7 @@ async function lockIdle(sql: Sql, environmentId: string, examined: Idle[], befor
   const isIdle = ({ lastEventAt }: Idle) => lastEventAt < before
   const idle = examined.filter(isIdle)
   const runIds = idle.map(({ runId }) => runId)
-  // A network that is away for half a minute closes no run.
+  // `askedSince: 0`: a client that cannot reach the service for half a minute still counts as waiting.
   const waiting = new Set(await findWaitingRuns(sql, environmentId, runIds, { now, askedSince: 0 }))
   const ids = idle.filter(({ runId }) => !waiting.has(runId)).map(({ id }) => id)
   const locked = await lockRuns<Idle>(sql, environmentId, ids, COLUMNS)

@@ -1,4 +1,4 @@
-/** Appends add with `times` 1; an erasure takes the same away with a negative one. */
+/** Appends count with `times` 1; an erasure subtracts the same with a negative `times`. */
 import { PROBLEM_KINDS, type ProblemKind } from '@tacho/contract/engine/words.ts'
 import { bucketOf, TOKEN_PARTS, type CallTokens, type UsageSums, formerBucketOf, SKETCH } from '../../runs/usage.ts'
 import type { RunStatus } from '@tacho/contract/runs/run.ts'
@@ -90,7 +90,7 @@ export const noCounts = () => ({
   versionLatencies: noChanges(VERSION_LATENCIES),
   uncosted: noChanges(UNCOSTED),
   tools: noChanges(TOOLS),
-  /** Calls with a latency that an erasure takes. */
+  /** Calls with a latency that an erasure subtracts. */
   taken: new Array<TakenCalls>(),
   /** Changed runs, as they were before the change. */
   runs: new Map<RunState, CountedRun & Pick<RunState, 'isNew'>>(),
@@ -202,9 +202,9 @@ const FORMER_TABLES = {
 } as const
 
 /**
- * Calls that were counted before the sketch are in wider buckets, beside those of the sketch if their hour has both. An erasure takes
- * calls from the former buckets as long as these have some, so no sum of a bucket is ever below zero. Call this before the
- * counts are written, in a transaction that holds its environment.
+ * Calls from before the sketch are in wider buckets, the former ones; an hour may have both kinds. An erasure takes
+ * calls from the former buckets while these have any, so no bucket falls below zero. Call this before the counts are
+ * written, in a transaction that holds its environment.
  */
 export async function takeFormer(sql: Sql, environmentId: string, counts: Counts, keys: NameKeys): Promise<void> {
   const stored = { latencies: keys.models, tools: keys.tools, versionLatencies: null }

@@ -1,6 +1,6 @@
 /**
- * Usage by tag or by the values of one key of metadata. They are lines in the rows of runs, and a run has several tags, so
- * these rows are summed up here.
+ * Usage by tag or by the values of one key of metadata. Rows of runs store these as lines of a text, and a run has
+ * several tags, so the sums are calculated here.
  */
 import { LIMITS } from '@tacho/contract/engine/limits.ts'
 import type { RunStatus } from '@tacho/contract/runs/run.ts'
@@ -94,7 +94,7 @@ function noPoint(step: number, key: string): Point {
   }
 }
 
-/** In the order of the other groups: by step and key, or the greatest value first. */
+/** Orders points as for other groups: by step and key, or the greatest value first. */
 function pageOf(points: Point[], { limit, sort, after }: UsagePointPage): Page<UsagePointRow> {
   if (sort !== undefined) for (const point of points) point.value = valueOf(point, sort)
   const order = sort === undefined ? byStep : byValue

@@ -49,18 +49,18 @@ const runsBy = (key: string, name: string, condition = `${key} IS NOT NULL`) =>
     ORDER BY r.started_at DESC LIMIT ${LIMITS.usageSessionRuns}`
 
 interface Group {
-  /** Selects `key`, `at` and what `usage_hours` counts, of the times from `:from` to `:to`; before FROM, if a rollup has it. */
+  /** Selects `key`, `at` and the counts of `usage_hours` from `:from` to `:to`. With `rollup`, it ends before FROM. */
   rows: string
   rollup?: 'hours' | 'tools'
   columns?: string
   /** Sorts before every key. */
   first: string
   latencies: readonly (readonly [rollup: 'latencies' | 'tools' | 'versionLatencies', columns: string])[]
-  /** Null: the rows have it. */
+  /** Null: the rows contain the name. */
   name: string | null
 }
 
-/** Tags and metadata are in the texts of runs: usage-labels.ts. */
+/** usage-labels.ts reads tags and metadata, which are lines in the rows of runs. */
 type SqlGroup = Exclude<UsageGroup, 'tag' | 'metadata'>
 
 const OF_USER = runsBy('r.user_key', 'r.user_id', 'r.user_key = :userKey')
