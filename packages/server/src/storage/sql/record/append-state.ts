@@ -24,7 +24,7 @@ async function readAppendState(sql: Sql, environmentId: string): Promise<AppendS
   return state ?? { revision: 0, hasErasedKeys: 0, isSearched: 0 }
 }
 
-/** The caches of an append are older than a removal: it must start over without them. */
+/** The caches of an append are older than a removal, so the append must start over without them. */
 export class StaleCaches extends Error {}
 
 const ENVIRONMENTS_KEPT = 10_000

@@ -34,9 +34,9 @@ import type { Sql } from '../engine/sql.ts'
 
 export interface WantedRun {
   runId: string
-  /** Null: only look it up. */
+  /** Null: only look the run up. */
   opening: Opening | null
-  /** Distinct, in order of arrival. */
+  /** Distinct events, in order of arrival. */
   events: NewEvent[]
 }
 
@@ -48,19 +48,19 @@ export interface AppendTransaction {
   forgetRuns(): void
   /** Statements that nothing awaits before the commit. If one fails, nothing is committed. */
   atCommit(statement: Promise<unknown>): void
-  /** By external id; the ids are sorted. Runs neither found nor opened are missing. */
+  /** Results by external id; `wanted` is sorted by it. Runs neither found nor opened are missing. */
   openRuns(environmentId: string, wanted: readonly WantedRun[]): Promise<ReadonlyMap<string, RunState>>
   /**
-   * Event ids are distinct. Returns the seq of each; null: it was already stored. The first stored event with a session
-   * names it for its run, because the rows of the next ones then leave it out.
+   * Event ids are distinct. Returns the seq of each; null: it was already stored. The first stored event that names a
+   * session sets it for the run, so that the rows of later events can leave it out.
    */
   insertEvents(environmentId: string, events: readonly PlacedEvent[]): Promise<(number | null)[]>
-  /** Null: none is stored. */
+  /** Whether each event equals the stored one; null: none is stored. */
   compareEvents(environmentId: string, events: readonly SoughtEvent[]): Promise<(boolean | null)[]>
   changeRuns(environmentId: string, runs: readonly RunState[]): Promise<unknown>
 }
 
-/** Most gaps that are filled again, by a retry or the spool of a dead process, are filled by then. */
+/** By then, retries and the spools of dead processes have filled most of the gaps that they ever fill. */
 const GAPS_SETTLE_MS = 60_000
 
 export interface Candidate {
@@ -180,7 +180,7 @@ async function leaveOutErased({ caches, transaction, environmentId, candidates }
   return confirm
 }
 
-/** The agents that the events name, and what their senders say of themselves. A score joins the run of another event. */
+/** Opens the agents and the envelopes of the events. A score that joins another event's run opens no agent. */
 async function openSources({ caches, transaction: { sql, takeNumbers }, environmentId, candidates, at }: Append) {
   const named = candidates.filter(({ event, verdict }) => !event.onlyIfStored && verdict !== 'erased')
   const events = named.map(eventOf)
@@ -239,7 +239,7 @@ function noteStored(append: Append, candidate: Candidate, run: RunState, seq: nu
   candidate.verdict = 'stored'
   countEvent(counts, run, event)
   if (seq > run.openedEvents) addEvent(run, seq, event)
-  // An export has the issues of its runs.
+  // An import brings the issues of its runs itself.
   if (importing === null) {
     noteFailedRun(failed, run, seq, event)
     noteDecision(decided, run, event)
@@ -274,7 +274,7 @@ async function refuseOthers(append: Append) {
   return refused
 }
 
-/** Read before the runs are written, which forgets what is new. */
+/** Call this before the runs are written, because that resets `hasNewGaps`. */
 function newGaps({ environmentId, changed, at }: Append) {
   for (const run of changed) noteGaps(run)
   return [...changed].flatMap(({ id, hasNewGaps }) => {

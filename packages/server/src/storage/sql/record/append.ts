@@ -151,7 +151,7 @@ export function batchAppender<Connection>(engine: AppendEngine<Connection>, onWa
     return { verdicts, remembered }
   }
 
-  /** In a separate transaction. The next trim removes what one leaves. */
+  /** Trims in a separate transaction. If it fails, the next trim removes the rows. */
   async function trim(environmentId: string, added: number): Promise<void> {
     if (added === 0) return
     const count = (untrimmed.get(environmentId) ?? 0) + added

@@ -1,6 +1,7 @@
 /**
- * An envelope has what the events of one agent in one client repeat. It is stored once per environment, and events name it
- * by number. A client that sends new texts with every event gets a row for each. Sessions are not part of it: see own_session.
+ * An envelope holds the texts that the events of one agent in one client repeat. It is stored once per environment, and
+ * events name it by number. A client that sends new texts with every event gets a row for each. Sessions are not part
+ * of it: see own_session.
  */
 import type { NewEvent } from '../../record/events.ts'
 import { columnOf } from '../../data/exports.ts'
@@ -15,8 +16,8 @@ type Envelope = Pick<NewEvent, (typeof ENVELOPE)[number]>
 export const envelopeTexts = (envelope: Envelope) => ENVELOPE.map((name) => envelope[name])
 
 /**
- * Joins the envelope `v` of the event `e`. On PostgreSQL by the order of its index: planned for a new table, a plain
- * join reads all envelopes of the environment for each event.
+ * Joins the envelope `v` of the event `e`. On PostgreSQL it uses the order of the index: a plain join, planned for a
+ * new table, reads all envelopes of the environment for each event.
  */
 export const withEnvelope = ({ dialect }: Pick<Sql, 'dialect'>, environment = ':env') =>
   dialect === 'sqlite'
@@ -46,7 +47,7 @@ export function knownEnvelopes() {
     open(sql: Sql, environmentId: string, events: readonly Envelope[], takeNumbers: TakeNumbers) {
       let last: { event: Envelope; place: string } | null = null
       const place = (event: Envelope) => {
-        // Events of one client come together.
+        // Events of one client arrive together, so reuse the last place.
         last = { event, place: last !== null && isSame(last.event, event) ? last.place : placeOf(environmentId, event) }
         return last.place
       }

@@ -33,7 +33,7 @@ export function noteFailedRun(failed: FailedRuns, run: RunState, seq: number, ev
   const { outcome, time } = event
   const isEnd = outcome === 'FAILED' && run.closingSeq === seq
   const known: FailedSpan = failed.get(run) ?? { from: time, to: time, failures: 0 }
-  // A run that was opened with its events already counts all of their errors.
+  // The error count of a run that this batch opened already includes all of the batch's errors.
   const errors = run.openedEvents > 0 ? known.failures + 1 : run.errorCount
   const isLoop = run.hasNewLoop && event.callKey !== null
   if (!isEnd && !isLoop && !(isError(event) && errors <= FAILURES_OF_A_RUN)) return
@@ -53,7 +53,7 @@ export function queueFailedRuns(
       return { kind, environmentId, subjectId: failureSubject(run.id, span), dueAt: now + SETTLE_MS }
     })
   const work = [...queued('find_failures', failed), ...queued('derive_decisions', decided)]
-  // The same span again: its worker has not read these events.
+  // If the same span is queued, restart it: its worker has not read these events.
   return enqueueWork(sql, work, RESTARTS)
 }
 
@@ -72,7 +72,7 @@ export function failureBudgets({ perSecond, atOnce } = FAILURES) {
       const within: FailedRuns = new Map()
       for (const [run, span] of failed) {
         if (grown < 1) break
-        // The last run may take more than is left, which then grows from below zero.
+        // The last run may take more than is left: the budget then goes below zero.
         grown -= span.failures
         within.set(run, span)
       }
@@ -82,7 +82,7 @@ export function failureBudgets({ perSecond, atOnce } = FAILURES) {
   }
 }
 
-/** Users give scores later, in other programs. So a score should neither make an agent nor open a run of it. */
+/** Users give scores later, from other programs. So a score should neither create an agent nor open a run. */
 export async function findJoining(sql: Sql, environmentId: string, events: readonly NewEvent[]) {
   const scores = events.filter(({ eventType }) => eventType === 'SCORE')
   if (scores.length === 0) return new Set<NewEvent>()

@@ -46,23 +46,23 @@ export const payloadIf = (condition: string | null) =>
   `${condition === null ? TEXT : `CASE WHEN ${condition} THEN ${TEXT} END`} AS payload, e.payload_sum AS "payloadSum"`
 export const PAYLOAD = payloadIf(null)
 
-/** True of every packed payload, so the reader has to look again. */
+/** Also true of every packed payload, so the reader must check the text again. */
 export const mayContain = (sql: Sql) => `(e.block IS NOT NULL OR ${contains(sql, 'e.payload', ':text')})`
 
-/** True of every packed or removed payload, because SQL cannot compare those. */
+/** Also true of every packed or removed payload, because SQL cannot compare those. */
 export const unlessPacked = (column: string, condition: string) =>
   column === 'e.payload' ? `(e.payload_bytes IS NOT NULL OR ${condition})` : condition
 
 export const PACKED = `e.payload_bytes AS "payloadBytes", CASE WHEN e.block IS NOT NULL THEN ${TEXT} END AS payload`
 
 export interface Compared {
-  /** Everything that SQL compares. */
+  /** Whether everything that SQL compares is equal. */
   isSame: boolean
   payloadBytes: number | null
   payload: string | null
 }
 
-/** A removed payload equals any. */
+/** A removed payload counts as equal to any. */
 export async function comparePacked(
   sql: Sql,
   environmentId: string,
@@ -120,7 +120,7 @@ interface PageSize {
   pageBytes: number
 }
 
-/** At least one row. Sizes first, so that no payload is read that does not fit. */
+/** Reads at least one row. Reads sizes first, so that it loads only payloads that fit. */
 export async function readPayloadPage<Row extends Read>(
   sql: Sql,
   { start = '', columns, payload = PAYLOAD, bytes = PAYLOAD_BYTES, from, params }: PayloadQuery,
@@ -183,7 +183,7 @@ async function readBlock(sql: Sql, environmentId: string, run: number, block: nu
   if (row === null) {
     // The embedded engine reads a snapshot.
     if (sql.dialect === 'sqlite') return null
-    // Between two statements of a lookup, the run was erased or its payloads dropped.
+    // Between two statements of a lookup, an erasure removed the run, or its payloads were dropped.
     throw new StorageError('storage_unavailable', 'A block of payloads is no longer there')
   }
   try {

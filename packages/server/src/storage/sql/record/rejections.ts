@@ -8,7 +8,7 @@ import { rejectionKey } from '../engine/keys.ts'
 
 export const rejectionsActs = read({ findRejection })
 
-/** Per environment, plus those since the last trim. */
+/** Rejections kept per environment, besides those since the last trim. */
 const REJECTIONS_KEPT = 10_000
 
 const REJECTIONS: InsertedTable = {
@@ -29,7 +29,7 @@ export function rejectionRow(event: NewEvent, code: RejectionRow['code'], reject
   }
 }
 
-/** Call this before the rejections are kept: a retry that is rejected again counts once. */
+/** Call this before the rejections are stored: a retry that is rejected again counts once. */
 export async function countRejected(
   sql: Sql,
   environmentId: string,

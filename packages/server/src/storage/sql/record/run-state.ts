@@ -47,14 +47,14 @@ export interface RunState extends UsageSums {
   lastSeq: number
   endedAt: number | null
   closingSeq: number | null
-  /** Null: it did not, or an outcome has replaced that. */
+  /** When the stalled rule closed the run. Null: it did not, or an outcome has replaced that. */
   ruleClosedAt: number | null
-  /** Short form of its session: the first that an event names. */
+  /** Short form of the run's session: the first that an event names. */
   session: string | null
   /** Session of the run, if this transaction is the first to name one. */
   namedSession: string | null
   isNew: boolean
-  /** The events that were counted when this transaction opened it, for its first row. */
+  /** Events counted when this transaction opened the run, for its first row. */
   openedEvents: number
   /** This transaction counted a retry or a rejection. The first row of a new run has none. */
   isRecounted: boolean
@@ -207,7 +207,7 @@ function growTraits(run: RunState, traits: string): boolean {
   return true
 }
 
-/** The first that an event names, as with sessions. */
+/** Keeps the first user that an event names, as with sessions. */
 function noteUser(run: RunState, { userId }: NewEvent): void {
   if (userId === null || run.userId !== null) return
   run.userId = ownText(userId)
@@ -240,7 +240,9 @@ export function ownSession(run: RunState, { sessionId }: Pick<NewEvent, 'session
   return run.session === null || run.session === shortText(sessionId) ? null : `=${sessionId}`
 }
 
-/** Only an import has events of any age. It must not move a live run into the past, out of sight. */
+/**
+ * Whether the event would move a live run into the past, out of sight. Only an import may contain events of any age.
+ */
 export function isLateInRun(run: RunState, { time, onlyIfStored }: NewEvent, receivedAt: number): boolean {
   const limit = receivedAt - LIMITS.eventPastMs
   return time < limit && !onlyIfStored && !run.isNew && run.startedAt >= limit
