@@ -45,7 +45,7 @@ async function orderDeletion(
 
 const RUNS_AT_ONCE = 50
 const OF_RUNS: ReadonlySet<string> = new Set(['runs', 'events', 'removed_runs', 'search_runs', 'search_entries'])
-/** After the runs, each table before those that it refers to. */
+/** Deleted after the runs, each table before those that it refers to. */
 const REST = TABLES.toReversed().filter(({ name, environment }) => environment === 'removed' && !OF_RUNS.has(name))
 
 type Ordered = Record<'removedAt' | 'deleteAt', number | null> & { deletion: string | null }
@@ -58,7 +58,7 @@ function findOrdered(sql: Sql, id: string): Promise<Ordered | null> {
 async function deleteFromEnvironment(sql: Sql, id: string, { table, most }: DeletionSlice, now: number) {
   let row = await findOrdered(sql, id)
   if (row !== null && row.removedAt === null) {
-    // A concurrent restore comes first, or finds the environment removed.
+    // A concurrent restore either commits first, or finds the environment removed.
     await lockControl(sql)
     row = await findOrdered(sql, id)
   }

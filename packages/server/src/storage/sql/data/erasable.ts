@@ -70,7 +70,7 @@ async function indexedRuns(
       `SELECT ${RUN} FROM runs r WHERE r.environment_id = :env AND ${condition} AND ${STORED} ORDER BY ${order} LIMIT :limit`,
       { ...of, sought, storedBy },
     )
-  // By order as in OF_RUN_ID, and one by one, without a subquery: Citus looks up no prompts of what one returns.
+  // Ordered as in OF_RUN_ID. Without a subquery: Citus would not look up prompts for the rows that one returns.
   if (kind === 'run') return runs('r.run_id >= :sought AND r.run_id <= :sought', 'r.run_id', subject)
   if (kind === 'agent') {
     const foundRuns: Found[] = []
@@ -124,7 +124,7 @@ async function countToSearch(sql: Sql, environmentId: string, subject: Pick<Eras
   return countOf(sql, text, { env: environmentId })
 }
 
-/** Usage is summed up by these names; all others are summed up as one. */
+/** Names by which usage is counted separately; usage of all other names is one sum. */
 async function listCountedNames(sql: Sql, environmentId: string): Promise<string[]> {
   const text = `SELECT model AS name FROM models WHERE environment_id = :env
     UNION SELECT tool AS name FROM tools WHERE environment_id = :env`

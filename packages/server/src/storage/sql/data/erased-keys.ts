@@ -3,15 +3,16 @@ import { allIn, insertRows } from '../engine/rows.ts'
 import { agentKey, textKey } from '../engine/keys.ts'
 import type { Sql } from '../engine/sql.ts'
 
-/** A key refuses events up to a time. This one is later than the time of any event. */
+/** A key refuses events up to a time. No event is as late as this one. */
 export const FOR_EVER = Number.MAX_SAFE_INTEGER
 
 /** Removal time of a run that grew while an erasure counted it: refuses all events until the removal sets the real time. */
 export const HELD = FOR_EVER - 1
 
 /**
- * `approval`, `record`, `issue` and `agentRow` name single ones, so that a retry or an import does not bring them back.
- * The name of an agent can be from an event that is ahead of the erasure, while later events of the agent are recorded.
+ * `approval`, `record`, `issue` and `agentRow` name single rows, so that a retry or an import does not restore them. An
+ * agent's row needs its own key: its name may come from an event ahead of the erasure, while later events of the agent
+ * are recorded.
  */
 export type NamedKind = 'run' | 'session' | 'agent' | 'client' | 'approval' | 'record' | 'issue' | 'agentRow'
 
@@ -23,14 +24,17 @@ const LOCK_SPACE = 7_221
 const locks = (name: string, environment: string) =>
   `SELECT ${name}(hashtextextended(${environment}, ${LOCK_SPACE})) AS held`
 
-/** A statement of its own: one that waits for the lock does not see what is committed meanwhile. `environment`: SQL. */
+/**
+ * A separate statement, because one that waits for the lock does not see what is committed meanwhile. `environment`:
+ * SQL.
+ */
 export const removalLock = (environment: string): string => locks('pg_advisory_xact_lock_shared', environment)
 
 export async function keepRemovalsWaiting(sql: Sql, environmentId: string): Promise<void> {
   if (sql.dialect === 'postgres') await sql.get(removalLock(':env'), { env: environmentId })
 }
 
-/** Waits for running appends and keeps new ones waiting until the transaction ends. Then nothing cached is valid. */
+/** Waits for running appends, and blocks new ones until the transaction ends. Then all caches are invalid. */
 export async function holdEnvironment(sql: Sql, environmentId: string): Promise<void> {
   const of = { env: environmentId }
   if (sql.dialect === 'postgres') await sql.get(locks('pg_advisory_xact_lock', ':env'), of)
@@ -51,7 +55,7 @@ export interface Named {
   runId: string | null
   sessionId: string | null
   agentId: string | null
-  /** Records have none. */
+  /** Issue records have none. */
   agentName?: string
   clientId: string
   time: number
@@ -71,7 +75,7 @@ async function erasedUntil(sql: Sql, environmentId: string, keys: string[]): Pro
   return new Map(rows.map((row) => [row.key, row.until]))
 }
 
-/** `later`: the run was erased, and continues after that. Null: no part of it was erased. */
+/** `later`: the run was erased, but events after the erasure are accepted. Null: no part of it was erased. */
 export type ErasedState = 'erased' | 'later' | null
 
 export async function findErased(sql: Sql, environmentId: string, events: readonly Named[]): Promise<ErasedState[]> {
@@ -83,7 +87,7 @@ export async function findErased(sql: Sql, environmentId: string, events: readon
   })
 }
 
-/** The key was erased, or the record names what was erased after its time. */
+/** Whether the key was erased, or the record names a subject that was erased after the record's time. */
 export function isErased(sql: Sql, environmentId: string, key: string, record: Named): Promise<boolean> {
   return isOneErased(sql, environmentId, [key, ...keysOf(record)], record.time)
 }

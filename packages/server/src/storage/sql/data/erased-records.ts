@@ -19,7 +19,7 @@ export interface RemovedRecords {
 
 export type NamedBy = 'run' | 'session' | 'agent' | 'client'
 
-/** `message`: a member of a message about an approval. It names no client. */
+/** `message`: the member that names the subject in a message about an approval; null: none does. */
 const PLACES: Record<NamedBy, { approvals: string; records: string; message: string | null }> = {
   run: { approvals: 'run_key', records: 'run_id', message: 'runId' },
   session: { approvals: 'session_id', records: 'session_id', message: 'sessionId' },
@@ -68,7 +68,7 @@ async function removeApprovals(sql: Sql, environmentId: string, column: string, 
   await noteRemoval(sql, environmentId)
   const ids = namedRecords.map(({ id }) => id)
   const keys = namedRecords
-    // Clients find an imported request without its family.
+    // Clients find an imported request without its key family, so add that key too.
     .flatMap((row) => [row, ...(row.importedAt === null ? [] : [{ ...row, keyFamily: null }])])
     .map((row) => ({ key: erasedKey('approval', requestKey(row)), until: FOR_EVER }))
   await addErasedKeys(sql, environmentId, keys)
@@ -130,7 +130,8 @@ async function shrink(sql: Sql, environmentId: string, fingerprint: string, remo
   const seen = (order: string) => `(SELECT seen_at FROM issue_records
     WHERE ${one} AND record_kind = 'DETECTION' ORDER BY seen_at ${order} LIMIT 1)`
   const affected = (kind: string) => `(SELECT COUNT(*) FROM issue_affected WHERE ${one} AND kind = '${kind}')`
-  // Facts come from records. Without a detection there is no issue; without any record, nothing.
+  // Facts come from the remaining records. Without a detection, the fingerprint has no issue; without any record, it is
+  // deleted.
   const ifDetected = (column: string) => `CASE WHEN occurrences > 0 THEN ${column} END`
   await sql.run(
     `UPDATE issue_fingerprints SET first_seen = ${seen('ASC')}, last_seen = ${seen('DESC')},

@@ -3,7 +3,8 @@
  *                        |      ^
  *                        +------+ a slice of runs
  *
- * Late retries are refused as soon as it exists. From REMOVING on, readers find none of its data: it is effective.
+ * Late retries are refused as soon as the erasure exists. From REMOVING on, it is effective: readers find none of its
+ * data.
  */
 import { hash, randomBytes } from 'node:crypto'
 import type { RunFilter } from '@tacho/contract/runs/operator-run.ts'
@@ -62,7 +63,7 @@ async function createErasure(sql: Sql, erasure: NewErasure, audit: AuditEntry[])
   return { ...erasure, ...begun }
 }
 
-/** A user id in a payload is known only by its runs, whose keys come with their removal. */
+/** A user adds only the key of a session here. Runs of a user id in a payload get their keys when they are removed. */
 function keysOf({ kind, subject }: Pick<NewErasure, 'kind' | 'subject'>, until: number) {
   const key = (of: NamedKind, id: string) => ({ key: erasedKey(of, id), until })
   if (kind === 'agent') return [key('agent', agentKey(subject, '')), key('agent', agentKey(null, subject))]
@@ -74,7 +75,7 @@ const ENVELOPES = {
   client: 'client_id = :subject',
 }
 
-/** Later events get new envelopes, so nothing but the erased events uses the present ones. */
+/** Later events get new envelopes, so only the erased events use the present ones. */
 async function renewEnvelopes(sql: Sql, environmentId: string, kind: 'agent' | 'client', subject: string) {
   const text = `UPDATE envelopes SET envelope_key = 'erased:' || CAST(number AS TEXT)
     WHERE environment_id = :env AND ${ENVELOPES[kind]}`
@@ -96,7 +97,7 @@ async function removeErased(
   const removed = await removeRuns(sql, removal, numbers)
   const lines = removed.runs.map((run) => `${run.id} ${run.events}`)
   const checksum = checksumOf(erasure.checksum, lines)
-  // A run with further events was not removed: the search comes to it again.
+  // A run that got further events was not removed: the search finds it again.
   const isComplete = removed.runs.length === new Set(numbers).size || runs.length === 0
   const set = `runs = runs + :runs, running_runs = running_runs + :runningRuns, events = events + :events, ${ADD_RECORDS}, checksum = :checksum,
     searched = CASE WHEN searched_to < :to THEN searched + :searched ELSE searched END,
@@ -139,7 +140,7 @@ async function concludeErasure(sql: Sql, environmentId: string, id: string, now:
   await removeRunViews(sql, environmentId, subject)
   await eraseQuotes(sql, environmentId, subject)
   await forgetReplies(sql, environmentId, subject)
-  // Data that came later, while many runs were searched, is neither removed nor refused.
+  // Only data up to this time is removed and refused, not what arrived while many runs were searched.
   const newest = kind === 'run' ? FOR_EVER : Math.min(now, takenUntil(erasure.createdAt))
   await addErasedKeys(sql, environmentId, keysOf({ kind, subject }, newest))
   const due = `UPDATE work SET due_at = :now
@@ -204,7 +205,7 @@ async function removeRunViews(sql: Sql, environmentId: string, subject: string):
   }
 }
 
-/** The table is small: it keeps one day. */
+/** A scan is cheap, because the table holds only one day. */
 async function forgetReplies(sql: Sql, environmentId: string, subject: string): Promise<void> {
   const text = `DELETE FROM idempotency_keys
     WHERE state = 'answered' AND ${contains(sql, 'reply', ':env')} AND ${contains(sql, 'reply', ':subject')}`
@@ -256,7 +257,7 @@ function receiptOf(row: ErasureRow, now: number): AuditEntry {
     targetId: id,
     detail: JSON.stringify({ kind, subjectHash, field: row.field, ...times, ...counts, checksum: row.checksum }),
     requestId: requestedBy.requestId,
-    // Erasures that an earlier build began have none.
+    // Erasures that an earlier version began have no address.
     address: requestedBy.address ?? null,
   }
 }

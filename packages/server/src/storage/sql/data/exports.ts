@@ -41,7 +41,7 @@ export const exportsActs = {
 const AGENTS_WITH_RUNS =
   'AND EXISTS (SELECT 1 FROM runs r WHERE r.environment_id = agents.environment_id AND r.agent_id = agents.id)'
 
-/** Prompts and policies belong to the workspace. An export has those that its environment deploys or deployed. */
+/** Prompts and policies belong to the workspace. An export contains those that its environment ever deployed. */
 const EVER_DEPLOYED: ReadonlyMap<ExportedTable, { kind: DeployableKind; item: string }> = new Map([
   ['prompt', { kind: 'prompt', item: 'id' }],
   ['promptVersion', { kind: 'prompt', item: 'prompt_id' }],
@@ -77,7 +77,10 @@ function isIntact(sql: Sql, { name }: TableParts, row: ExportedRow, tenantId: st
   return !isSummed(name) || takeSum(sql, name, row, tenantId)
 }
 
-/** Nobody may read it as what somebody wrote, and no import gives it a new checksum. */
+/**
+ * Keeps only the key and a mark: nobody may take the content for what its author wrote, and no import may give it a
+ * checksum.
+ */
 function markDamaged({ key }: TableParts, row: ExportedRow): ExportedRow {
   const named = Object.entries(row).filter(([member]) => key.includes(columnOf(member)))
   return { ...Object.fromEntries(named), [DAMAGED_ROW]: 1 }
@@ -92,7 +95,7 @@ async function ownerOf(sql: Sql, environmentId: string, { of }: TableParts): Pro
 /** One audit entry covers what one actor imports in this time. */
 const LOGGED_FOR_MS = 3_600_000
 
-/** An import begins in an empty environment. Its later requests name the same source. */
+/** The first request of an import needs an empty environment. Its later requests name the same source. */
 async function beginImport(
   sql: Sql,
   { environmentId, source, resume, actorId, now }: ImportStart,
@@ -134,8 +137,8 @@ interface Target {
 }
 
 /**
- * Writes rows that are not there; an equal row stays. A different row, one that names a prompt of another workspace, or
- * an erased one ends the act; the rows before it stay. Deployments make a new configuration.
+ * Inserts missing rows; an equal row stays. A different row, a row that names a prompt of another workspace, or an
+ * erased row stops the import there; the rows before it stay. Deployments create a new configuration.
  */
 async function importRows(
   sql: Sql,
@@ -157,7 +160,7 @@ async function importRows(
     if (refused !== null) return refused
   }
   const runs = rows.map(({ run }) => String(run))
-  // An export of some runs has the scores of all.
+  // An export of some runs still contains the scores of all runs.
   const held = table === 'score' ? await holdRuns(sql, environmentId, runs) : null
   const { written, fault } = await insertNew(sql, target, added, rows, held)
   if (held !== null) await sumHeldRuns(sql, environmentId, held)
@@ -206,7 +209,7 @@ async function insertNew(
       if (run && !takeRoom(run.room, String(row['name']))) continue
       const stored = { ...added, ...membersOf(parts.columns, row), ...computed(table, row) }
       await insertRows(sql, parts.name, [stored], 'ON CONFLICT DO NOTHING')
-      // API keys of two families asked with the same request id. The key of the second request includes its family.
+      // Two key families may have asked with the same request id. The second request then needs a key with its family.
       if (table === 'approval' && (await findRow(sql, target, row)) === null) {
         const approvalRow = { ...stored, requestKey: requestKey(requestOf(row)) }
         await insertRows(sql, parts.name, [approvalRow], 'ON CONFLICT DO NOTHING')
@@ -215,7 +218,7 @@ async function insertNew(
       written++
     }
     const stored = known ?? (await findRow(sql, target, row))
-    // Null: another row has its name or one of its other keys.
+    // Null: another row already has its name or one of its other keys.
     if (stored === null || !isSame(parts, stored, row)) return { written, fault: { outcome: 'differs', index } }
     if (known === null) await afterRow(sql, target, row)
   }
@@ -266,7 +269,7 @@ const LOST_FACTS = [
   ...USAGE_COLUMNS,
 ]
 
-/** Facts that an imported run does not get from its events: also its counts, if its payloads were removed. */
+/** Sets what an imported run does not get from its events: also its counts, if its payloads were removed. */
 async function importRun(sql: Sql, environmentId: string, runId: string, facts: ExportedRow): Promise<void> {
   const closed = facts['ruleClosedAt'] === null ? [] : CLOSED_FACTS
   const columns = [...KEPT_FACTS, ...(facts['payloadsRemoved'] === 0 ? closed : LOST_FACTS)]
@@ -277,7 +280,7 @@ async function importRun(sql: Sql, environmentId: string, runId: string, facts: 
   await sql.run(text, { ...members, env: environmentId, runId })
 }
 
-/** The same for all rows. Locks what the rows share. */
+/** Members that all rows of the slice share. Locks what they share. */
 async function addedMembers(
   sql: Sql,
   { environmentId, table, parts, owner }: Target,
@@ -288,7 +291,7 @@ async function addedMembers(
   if (table === 'approval') {
     const deadlines = rows.filter(({ status }) => status === 'PENDING').map((row) => Number(row['expiresAt']))
     const deadline = deadlines.length === 0 ? null : Math.min(...deadlines)
-    // Before the revision, in the order in which an erasure locks the two.
+    // Before the revision, because an erasure locks the two in this order.
     await keepRemovalsWaiting(sql, environmentId)
     const revision = await nextRevision(sql, environmentId, deadline)
     return { environmentId, revision, importedAt: now }
@@ -321,7 +324,7 @@ function computed(table: ExportedTable, row: ExportedRow): Record<string, SqlVal
     case 'approval': {
       const request = requestOf(row)
       return {
-        // No API key of this installation is in the request's family, so use a key that clients of any family find.
+        // The request's family has no API key in this installation, so use a key that clients of any family find.
         requestKey: row['withdrawnAt']
           ? withdrawnKey(request, text('id'))
           : requestKey({ ...request, keyFamily: null }),

@@ -1,5 +1,5 @@
 /**
- * Packs the payloads of a run into blocks. `payloads.ts` says where a payload lies.
+ * Packs the payloads of a run into blocks. `payloads.ts` says where a payload is stored.
  *
  *   unpacked --readUnpacked, storeBlocks, slice by slice--> packed --a later event--> unpacked
  *
@@ -142,7 +142,7 @@ interface PlacedBlock extends PackedBlock {
 
 async function takeRun(sql: Sql, environmentId: string, { run: { id }, slice }: RunSlice) {
   const { number, events, blocksBefore, blocks, more } = slice
-  // Events that arrived since have their turn later.
+  // Events that have arrived since are packed later.
   const packed = more ? '0' : 'CASE WHEN event_count = :events THEN 1 ELSE 0 END'
   const changed = await sql.run(
     `UPDATE runs SET blocks = blocks + :added, packed = ${packed}
@@ -158,9 +158,8 @@ const PAGE_BYTES = 4_096 - 35
 const CELL_BYTES = 55
 
 /**
- * The blocks in an order that fills pages: a page gets rows until the next one does not fit. Of a row that is longer
- * than a page, SQLite keeps what does not fill the last of its other pages: "Cell payload overflow pages" in its file
- * format.
+ * Orders the blocks so that they fill pages: a page gets rows until the next one does not fit. Of a row longer than a
+ * page, SQLite keeps only what does not fill an overflow page: see "Cell payload overflow pages" in its file format.
  */
 function inFullPages(blocks: readonly PlacedBlock[]): PlacedBlock[] {
   const pages: { free: number; blocks: PlacedBlock[] }[] = []
@@ -196,9 +195,9 @@ async function changeRows(sql: Sql, environmentId: string, placed: readonly Plac
 }
 
 /**
- * SQLite merges pages when rows are deleted, never when they become smaller. So all rows are deleted first and then
- * inserted: three of four in their order, which leaves pages three quarters full, because three full pages are split
- * into four. The other rows fill them. In one go, a quarter of the space would stay unused.
+ * SQLite merges pages when rows are deleted, never when they shrink. So all rows are deleted first, then inserted:
+ * first three of four in order, which leaves pages three quarters full, because three full pages are split into four.
+ * The other rows fill these. Inserting all at once would leave a quarter of the space unused.
  */
 async function moveRows(sql: Sql, environmentId: string, placed: readonly PlacedBlock[]): Promise<void> {
   const all = placed

@@ -1,5 +1,5 @@
 /**
- * Erasure, retention and the deletion of environments share it.
+ * Removes runs for erasures, retention and the deletion of environments.
  *
  *   stored --removeRuns--> removed: no reader finds it --deleteEvents, in slices--> (none)
  *
@@ -31,12 +31,15 @@ import { selectList, type Sql, eventEnvironment } from '../engine/sql.ts'
 
 export interface Removal {
   environmentId: string
-  /** Null: not an erasure, so later events of the runs are accepted, and records stay. The caller has locked the runs. */
+  /**
+   * Null: not an erasure, so later events of the runs are accepted, and issue records stay. The caller has locked the
+   * runs.
+   */
   erasureId: string | null
-  /** The removed runs take no event any more, also if they go on. */
+  /** The removed runs accept no more events, even if their agents continue. */
   isForEver?: boolean
   now: number
-  /** Counts to subtract from usage, by the number of the run. Runs that are not here keep their usage. */
+  /** Counts to subtract from usage, by the number of the run. Runs that are missing here keep their usage. */
   counted: ReadonlyMap<number, CountedEvents>
 }
 
@@ -51,8 +54,8 @@ type RemovedRun = Pick<RunState, Kept> & { events: number }
 const RUN = `${selectList('id number run_id agent_id status started_at last_event_at')}, event_count AS events`
 
 /**
- * A run that got events after it was counted is not removed yet. An erasure then lets it take no more: otherwise an
- * agent that keeps sending would keep it forever.
+ * A run that got events after it was counted is not removed yet. An erasure then refuses further events of it:
+ * otherwise an agent that keeps sending would prevent its removal forever.
  */
 export async function removeRuns(
   sql: Sql,
@@ -62,7 +65,7 @@ export async function removeRuns(
   if (erasureId !== null) await holdEnvironment(sql, environmentId)
   const removedRuns = await runsByNumber<RemovedRun>(sql, environmentId, numbers, RUN)
   const complete = removedRuns.filter(({ number, events }) => (counted.get(number)?.runEvents ?? events) === events)
-  // In a damaged store, these may differ from what the run says.
+  // In a damaged store, these counts may differ from those in the run's row.
   const runs = complete.map((run) => ({ ...run, events: counted.get(run.number)?.events ?? run.events }))
   const rows = runs.map(({ id, number, events }) => ({ environmentId, number, id, erasureId, events, removedAt: now }))
   await insertRows(sql, 'removed_runs', rows)
@@ -74,7 +77,7 @@ export async function removeRuns(
     await Promise.all(runs.map(({ id }) => sql.run(text, { env: environmentId, id })))
   }
   await Promise.all(runs.map(({ id }) => removeScores(sql, environmentId, id)))
-  // '0' is the character after '/'.
+  // '0' is the character after '/', so this range has all subjects that begin with `id/`.
   const work = `DELETE FROM work
     WHERE environment_id = :env AND kind = :kind AND subject_id > :first AND subject_id < :last`
   for (const kind of ['find_failures', 'derive_decisions'])
@@ -118,7 +121,7 @@ async function takeOut(
   await Promise.all(writeCounts(sql, environmentId, counts, keys, slotOf(sql, 'removal')))
 }
 
-/** Up to about `limit`. `erasureId` null: of runs that no erasure removed. */
+/** Deletes up to about `limit` events. `erasureId` null: of runs that no erasure removed. */
 export async function deleteEvents(
   sql: Sql,
   environmentId: string,

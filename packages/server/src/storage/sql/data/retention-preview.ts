@@ -16,7 +16,7 @@ import { settingsOf } from './retention-settings.ts'
 
 export const previewActs = read({ previewRetention })
 
-/** Runs whose payloads are measured, spread over those that were counted. */
+/** Runs whose payloads are measured, spread over the counted runs. */
 const MEASURED_RUNS = 20
 const MEASURED_EVENTS = 100
 
@@ -58,7 +58,7 @@ async function countRuns(
     const newest = expired.at(-1)?.startedAt ?? null
     return { exact, runs: expired.length, events, bytes: Math.round(events * measured), oldest, newest }
   }
-  // Runs that were examined and stay, such as pinned ones, are as frequent among the others.
+  // Assumes that the other runs contain the same share of runs that stay, such as pinned ones.
   const share = expired.length / examined.length
   const usage = await usageBetween(sql, environmentId, examined[0]?.startedAt ?? cutoff, cutoff)
   const runs = Math.max(expired.length, Math.round(usage.runs * share))
@@ -68,7 +68,7 @@ async function countRuns(
 
 const sum = (counts: number[]): number => counts.reduce((total, count) => total + count, 0)
 
-/** Usage outlives runs. Usage of removed runs lies before the oldest run. */
+/** Usage outlives runs. Usage from before the oldest run belongs to removed runs. */
 async function usageBetween(sql: Sql, environmentId: string, from: number, to: number) {
   const text = `SELECT CAST(COALESCE(SUM(runs), 0) AS BIGINT) AS runs, CAST(COALESCE(SUM(events), 0) AS BIGINT) AS events
     FROM usage_hours WHERE environment_id = :env AND hour >= :from AND hour <= :to`

@@ -25,18 +25,18 @@ interface OldRows {
   time: string
 }
 
-/** Pending requests end within a day, and then they are found. */
+/** Skips pending requests: they end within a day, and a later pass finds them. */
 function oldApprovals(env: string, before: number): OldRows {
   const where = "environment_id = :env AND created_at < :before AND status <> 'PENDING'"
   return { table: 'approvals', where, params: { env, before }, time: 'created_at' }
 }
 
-/** Ids of entries follow the time. */
+/** Ids of entries are ordered by time. */
 function oldEntries(owner: string, params: Record<string, string>, before: number): OldRows {
   return { table: 'audit_log', where: `${owner} AND id < :id`, params: { ...params, id: uuidv7At(before) }, time: 'id' }
 }
 
-/** An issue that is ignored until some time is kept, because it opens again by itself. */
+/** Keeps issues that are ignored until a set time, because they reopen by themselves. */
 function oldIssues(state: 'RESOLVED' | 'IGNORED', env: string, before: number): OldRows {
   const where = `environment_id = :env AND state = :state AND last_seen < :before AND state_at < :before
     AND merged_into IS NULL AND ignored_until IS NULL`
@@ -83,13 +83,13 @@ async function removeExpiredRows(sql: Sql, environmentId: string, what: Retained
 
 interface Removed {
   removed: number
-  /** Things, as people count them. */
+  /** Items as a person counts them: an issue counts once, with its last rows. */
   counted: number
 }
 
 async function removeOldest(sql: Sql, { table, where, params, time }: OldRows, most: number): Promise<Removed> {
   const oldest = `SELECT id FROM ${table} WHERE ${where} ORDER BY ${time}, id LIMIT :most`
-  // Without the first condition, Citus would look for the ids on every machine.
+  // Without the first condition, Citus would search for the ids on every machine.
   const tenantCondition = table === 'audit_log' ? '' : 'environment_id = :env AND '
   const text = `DELETE FROM ${table} WHERE ${tenantCondition}id IN (${oldest})`
   const removed = await sql.run(text, { ...params, most })
@@ -252,7 +252,7 @@ async function deleteExpiredEvents(sql: Sql, environmentId: string, now: number,
   return deleted
 }
 
-/** `rest`: runs of the slice that still have rows. */
+/** `rest`: runs of the slice that still have rows to remove. */
 async function removeExpiredPayloads(sql: Sql, environmentId: string, now: number, slice: RetentionSlice) {
   const { ids, most, reachedAt } = slice
   const progress = await lockProgress(sql, environmentId)
@@ -261,7 +261,7 @@ async function removeExpiredPayloads(sql: Sql, environmentId: string, now: numbe
   let events = 0
   const { expired, kept } = await lockRunsOf(sql, environmentId, 'payloads', now, ids)
   for (const run of kept) {
-    // An event arrived after a slice that took words out of the search.
+    // A slice may have removed its words from the search before an event arrived.
     if (events >= most || !(await indexAgain(sql, environmentId, run, most, now))) otherKeys.push(run.id)
   }
   for (const run of expired) {
@@ -277,7 +277,7 @@ async function removeExpiredPayloads(sql: Sql, environmentId: string, now: numbe
   return { events, rest: otherKeys, changedRunIds: changed.map(({ runId }) => runId) }
 }
 
-/** `kept`: those that are no longer expired by the current settings. */
+/** `kept`: runs that are no longer expired by the current settings. */
 async function lockRunsOf(sql: Sql, environmentId: string, what: RetainedRuns, now: number, ids: string[]) {
   const settings = await currentSettings(sql, environmentId)
   const cutoff = cutoffOf(settings, what, now)
@@ -296,7 +296,7 @@ async function currentSettings(sql: Sql, environmentId: string): Promise<Retenti
 
 type Target = Pick<RunState, 'id' | 'number'>
 
-/** Takes a run out of the search and marks it. False: not all of it is out. */
+/** Removes a run from the search index and marks it. False: entries are left. */
 async function indexAgain(sql: Sql, environmentId: string, run: Target, most: number, now: number) {
   if ((await removeFromSearch(sql, environmentId, run.number, most)) === most) return false
   await markIfSearched(sql, environmentId, run, now)
@@ -317,7 +317,7 @@ async function dropPayloads(sql: Sql, environmentId: string, { id, number }: Tar
     WHERE environment_id = ${eventEnvironment(sql)} AND run = :number AND ${key} IN (${due})`
   const events = await sql.run(text, { env: environmentId, number, most })
   const isWhole = events < most && entries < most && (await deleteBlocks(sql, environmentId, number))
-  // The number of blocks stops a process that packs the removed payloads.
+  // The new number of blocks stops a process that is packing the removed payloads.
   const removed = isWhole ? ', payloads_removed = event_count' : ''
   const changed = `UPDATE runs SET blocks = blocks + 1, failure_message = NULL, said = NULL${removed}
     WHERE environment_id = :env AND id = :id`

@@ -24,7 +24,7 @@ export const retentionActs = {
 
 const SETTINGS = withSum('retention_settings')
 
-/** Stands for the workspace, where an environment's id would be. */
+/** Stands for the workspace, in place of an environment's id. */
 const DEFAULT = ''
 
 type StoredSettings = Omit<RetentionSettings, 'keepOpenIssueRuns'> & { environmentId: string; keepOpenIssueRuns: 0 | 1 }
@@ -63,7 +63,7 @@ async function readWorkspaceRetention(sql: Sql, workspaceId: string): Promise<Re
   return (await settingsOf(sql, { workspaceId, environmentId: DEFAULT })).workspace
 }
 
-/** `environmentId` null: of the workspace. False, changing nothing: other settings than `before` count by now. */
+/** `environmentId` null: changes the workspace. False: the settings are no longer `before`, so nothing was changed. */
 async function changeRetention(
   sql: Sql,
   workspaceId: string,
@@ -87,7 +87,7 @@ async function changeRetention(
     ORDER BY id LIMIT ${QUEUED_AT_ONCE}`
   const concerned =
     environmentId === null ? await sql.all<{ id: string }>(all, { workspaceId }) : [{ id: environmentId }]
-  // A pass under way may be past what the new settings remove.
+  // A running pass may already be past what the new settings remove.
   await enqueueWork(sql, passesOf(concerned, now), RESTARTS)
   return true
 }
@@ -111,7 +111,7 @@ async function pinRun(
   const isSame = (run.pinnedAt === null) === (pinnedAt === null)
   if (isSame) return { id, runId, pinnedAt: run.pinnedAt }
   const text = 'UPDATE runs SET pinned_at = :pinnedAt WHERE environment_id = :env AND id = :id'
-  // A job may have removed it since.
+  // A job may have removed the run since.
   if ((await sql.run(text, { pinnedAt, env: environmentId, id })) === 0) return null
   await insertAudit(sql, audit)
   return { id, runId, pinnedAt }
