@@ -34,8 +34,8 @@ export const approvalListsActs = {
 }
 
 /**
- * The condition and the parameter of each filter, except two filters that choose an index by a literal and four that
- * are in `listApprovals`.
+ * The condition and the parameter of each filter. Two other filters choose an index by a literal, and `listApprovals`
+ * handles four.
  */
 const CONDITIONS: {
   [Name in Exclude<keyof ApprovalFilter, 'status' | 'withdrawn' | 'session' | 'user' | 'from' | 'to'>]: [
@@ -112,13 +112,13 @@ async function countRequests(sql: Sql, environmentId: string, requesters: Reques
     const params = { env: environmentId, since, most, asked: chunk.map((key) => [key]) }
     return sql.all<{ agentKey: string; requests: number }>(text, params)
   }
-  // No agent has the empty key, so counting it costs nothing.
+  // The empty key fills the last chunk. No agent has it, so counting it costs nothing.
   const chunkRows = await inChunks(keys, query, '')
   const counts = new Map(chunkRows.map(({ agentKey, requests }) => [agentKey, requests]))
   return keys.map((key) => counts.get(key) ?? 0)
 }
 
-/** Counts among the newest `most` requests that expired. */
+/** Counts expired requests among the newest `most`. */
 async function countUnanswered(
   sql: Sql,
   environmentId: string,
@@ -167,7 +167,7 @@ async function countAsked(
 }
 
 const QUICK_MS = 5_000
-/** Part of the reason that clients give. */
+/** Part of the reason that clients send. */
 const UNEVALUATED = 'its condition could not be evaluated'
 
 function answersOf(asked: readonly AskedRow[]) {

@@ -1,7 +1,7 @@
 /**
- * Facts that events report about the approvals that they name: the event with the input, a caller that has left, a call that ran.
- * Only events of the client and API key that asked count, in the run, and for the tool and input, of the request. The first
- * one wins: nothing that is recorded later changes what an operator has seen.
+ * Facts that events report about the approvals that they name: the event with the input, a caller that has left, a call
+ * that ran. Only events of the client and API key that asked count, and only for the run, tool and input of the
+ * request. The first report wins: no later event changes what an operator has seen.
  */
 import type { ApprovalNote, ApprovalRow } from '../../approvals/approvals.ts'
 import type { NewEvent } from '../../record/events.ts'
@@ -53,7 +53,7 @@ export async function noteApprovals(
 
 type Change = Partial<ApprovalRow> & { requestKey?: string }
 
-/** Null: it contains nothing new, or its sender may not report it. */
+/** Null: the note contains nothing new, or its sender may not report it. */
 function changeOf(
   row: ApprovalRow,
   { event, note, keyFamily }: NotedEvent,
@@ -82,7 +82,7 @@ function inputChange(row: ApprovalRow, { eventId }: NewEvent, { policyVersions }
   return { ...change, ...policiesChange(row, { policyVersions }) }
 }
 
-/** Policies that asked: the request names one of them. */
+/** Records which policies asked: the request names only one of them. */
 function policiesChange(row: ApprovalRow, { policyVersions }: Pick<ApprovalNote, 'policyVersions'>): Change | null {
   if (row.status !== 'PENDING' || row.policyVersions !== null || policyVersions === null) return null
   return { policyVersions: JSON.stringify(policyVersions) }

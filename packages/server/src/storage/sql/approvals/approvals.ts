@@ -3,13 +3,13 @@
  *                                 |        (APPROVED by the second of two people: two-people.ts)
  *                                 +--expire, at or after expires_at--> EXPIRED
  *
- * Beside its status: events of the client that asked withdraw a request, link its input, and say that its call ran
- * (approval-notes.ts). A withdrawn one can still be decided, but the public API never says APPROVED of it.
+ * Besides its status: events of the client that asked withdraw a request, link its input, and report that its call ran
+ * (approval-notes.ts). A withdrawn request can still be decided, but the public API never returns it as APPROVED.
  *
- * An import brings approvals in any state. They are evidence: clients never get them, and nobody decides them.
+ * An import adds approvals in any state. They are evidence: clients never get them, and nobody decides them.
  *
  * APPROVED, REJECTED and EXPIRED are final: each is reached by a compare-and-set on PENDING and stored before it is
- * answered. A clock jump never reverses an answer.
+ * returned. A clock jump never reverses an answer.
  */
 import { write, type Sql } from '../engine/sql.ts'
 import {
@@ -37,7 +37,9 @@ import { approversNeeded, personOf, ruleOfTwo, type SecondRule } from './two-peo
 
 export const approvalsActs = write({ createApproval, decideApprovals, expireApprovals, noteApprovalsSeen })
 
-/** `conflict`: the stored request is for another tool or input. `erased`: the request is erased, or its run forever. */
+/**
+ * `conflict`: the stored request is for another tool or input. `erased`: the request, or its run, was erased forever.
+ */
 async function createApproval(
   sql: Sql,
   request: NewApprovalRow,
@@ -110,7 +112,7 @@ export async function decideApprovals(
   const otherIds = others.filter((id) => !expired.has(id))
   const unchanged = byId(await findApprovals(sql, environmentId, otherIds))
   await announceApprovals(sql, environmentId, 'approval.decided', [...decided.values()], now, decision.via?.webhookId)
-  // People hear of it as of a new request: it waits for one of them.
+  // Notify people as for a new request, because it now waits for a second person.
   await announceApprovals(sql, environmentId, 'approval.requested', [...firsts.values()], now)
   const entries = audit.flatMap((entry) => {
     if (decided.has(entry.targetId)) return [entry]
@@ -134,7 +136,7 @@ async function withOtherInputs(sql: Sql, environmentId: string, ids: string[], {
   return new Set(rows.filter(({ id, inputEventId }) => inputEventId !== inputs[id]).map(({ id }) => id))
 }
 
-/** Null: there is no such wish, or it is granted. */
+/** Null: no standing approval was asked for, or it was created. */
 async function grantAlso(sql: Sql, environmentId: string, [id, ...more]: string[], decision: DecisionRow) {
   const { grant, status, now } = decision
   if (!grant || status !== 'APPROVED' || id === undefined || more.length > 0) return null
@@ -149,11 +151,11 @@ async function faultyGrants(sql: Sql, environmentId: string, ids: string[], faul
   return rows.map((approval) => ({ id: approval.id, outcome: 'no_grant', fault, approval }))
 }
 
-/** For requests that need two people: the effect of an approval by this person. One person decides the others. */
+/** The effect of this person's approval on each request that needs two people, if it does not decide the request. */
 async function rulesOfTwo(sql: Sql, environmentId: string, ids: string[], decision: DecisionRow) {
   const rules = new Map<string, Exclude<SecondRule, 'decides'>>()
   if (decision.status !== 'APPROVED') return rules
-  // Requests of one call ask under the same policies.
+  // Requests of one call name the same policies, so look these up once.
   const needed = new Map<string, number | null>()
   for (const row of await findApprovals(sql, environmentId, ids)) {
     const isOpen = row.status === 'PENDING' && row.expiresAt > decision.now && row.importedAt === null
@@ -219,7 +221,7 @@ async function expire(sql: Sql, { environmentId, now, revision }: ChangeOfApprov
     WHERE environment_id = :env AND id IN (:ids) AND status = 'PENDING' AND expires_at <= :now RETURNING ${COLUMNS}`
   const params = { env: environmentId, revision, now }
   const expired = await inChunks(ids, (chunk) => sql.all<ApprovalRow>(text, { ...params, ids: chunk }))
-  // The others were withdrawn, and approval.withdrawn was the last message about them.
+  // Withdrawn requests get no message: approval.withdrawn was their last.
   const news = expired.filter(({ withdrawnAt }) => withdrawnAt === null)
   await announceApprovals(sql, environmentId, 'approval.expired', news, now)
   return expired
@@ -249,7 +251,7 @@ export async function expireApprovals(sql: Sql, environmentId: string, now: numb
   return expired.length
 }
 
-/** Without a revision, because clients need not read an approval again for it: readers compare the time with theirs. */
+/** Needs no new revision: the time changes no answer to clients, and readers compare it with the current time. */
 async function noteApprovalsSeen(sql: Sql, environmentId: string, seen: SeenApproval[]): Promise<void> {
   const text = `UPDATE approvals SET last_seen_at = :at WHERE environment_id = :env AND id IN (:ids) AND status = 'PENDING'
     AND (last_seen_at IS NULL OR last_seen_at < :at)`

@@ -47,7 +47,7 @@ const RUN_ENDED = `(SELECT CASE WHEN r.rule_closed_at IS NULL THEN r.ended_at EN
 const MAY_APPROVE = 'uses < most_uses AND expires_at > :now'
 const IN_USE = `ended_at IS NULL AND ${MAY_APPROVE} AND ${RUN_ENDED} IS NULL`
 const COLUMNS = `${OWN_COLUMNS}, ${RUN_ENDED} AS "runEndedAt"`
-/** Beyond these, the oldest are deleted: approvals keep the ids of the grants that made them. */
+/** Beyond this number, the oldest are deleted: approvals keep the ids of the grants that made them. */
 const KEPT = 1_000
 
 async function listGrants(sql: Sql, environmentId: string, { limit, after }: PageById): Promise<Page<GrantRow>> {
@@ -59,8 +59,9 @@ async function listGrants(sql: Sql, environmentId: string, { limit, after }: Pag
 const COUNTED = 10_000
 
 /**
- * Counts stops and grants of the whole installation for its metrics, among the first rows only; expired grants are not among
- * them. A grant whose run has ended counts until it expires: runs are stored by environment, and this would read all of them.
+ * Counts stops and grants of the whole installation for its metrics, among the first rows only, without expired grants.
+ * A grant whose run has ended counts until it expires: runs are stored by environment, and checking would read all of
+ * them.
  */
 async function countInForce(sql: Sql, now: number): Promise<InForce> {
   const firstRows = (table: string, open: string) =>
@@ -93,7 +94,7 @@ export async function findGrantsFor(sql: Sql, asking: Asking, now: number): Prom
   })
 }
 
-/** The versions in force of the policies that asked; or why a person can allow no more than this call. */
+/** The versions in force of the policies that asked, or the reason why a person may allow only this call. */
 async function policiesOfGrant(
   sql: Sql,
   row: ApprovalRow,
@@ -111,7 +112,7 @@ async function policiesOfGrant(
   return policies
 }
 
-/** Why this request cannot get a grant of the scope; null: it can. */
+/** The reason why this request cannot get a grant of the scope; null: it can. */
 async function findGrantFault(sql: Sql, row: ApprovalRow, scope: GrantRow['scope']): Promise<GrantFault | null> {
   if (row.keyFamily === null || row.importedAt !== null) return 'no_key'
   if (scope === 'condition' ? row.agentId === null : row.runId === null)
@@ -130,7 +131,7 @@ export async function createGrant(
   const { environmentId: env, toolName, keyFamily, inputHash } = row
   const fault = await findGrantFault(sql, row, grant.scope)
   if (fault !== null) return fault
-  // A publication waits, and then ends it.
+  // Blocks publications until this transaction ends. A publication then ends the grant.
   await sql.run('UPDATE configurations SET publication = publication WHERE environment_id = :env', { env })
   const policies = await policiesOfGrant(sql, row, otherTools)
   if (typeof policies === 'string') return policies
@@ -148,7 +149,7 @@ export async function createGrant(
   return null
 }
 
-/** The approval, approved by the grant; null: it is not in use any more, or must not approve this request. */
+/** The approval, approved by the grant; null: the grant is no longer in use, or must not approve this request. */
 async function useGrant(
   sql: Sql,
   environmentId: string,
@@ -203,7 +204,7 @@ async function revokeGrant(
   { now, by }: { now: number; by: string },
   audit: AuditEntry[],
 ): Promise<GrantRow | null> {
-  // A use that runs now ends before, or finds it revoked.
+  // A concurrent use either commits before, or finds the grant revoked.
   await nextRevision(sql, environmentId, null)
   const text = `UPDATE approval_grants SET ended_at = :now, ended_by = :by
     WHERE environment_id = :env AND id = :id AND ended_at IS NULL`
@@ -222,7 +223,7 @@ export async function endGrantsOf(sql: Sql, environmentId: string, policyIds: re
   for (const chunk of chunksOf(ids)) await sql.run(end, { env: environmentId, now, ids: chunk })
 }
 
-/** Requests that a grant may approve, and that people do not know yet. */
+/** Requests that a grant may still approve, so people have not been notified of them. */
 async function listHeldApprovals(sql: Sql, environmentId: string, now: number, limit: number): Promise<ApprovalRow[]> {
   const text = `SELECT ${APPROVAL} FROM approvals WHERE environment_id = :env AND status = 'PENDING'
     AND held_until <= :now ORDER BY expires_at, id LIMIT :limit`

@@ -12,7 +12,10 @@ import { OF_RUN_ID } from '../runs/runs.ts'
 
 export const recordedInputActs = read({ findLinkedInputs, findRecordedInput, findRecordedInputs })
 
-/** In the order of `links`. Null: the event was erased, or is damaged. `too_large`: the ones before take all `maxBytes`. */
+/**
+ * Inputs in the order of `links`. Null: the event was erased, or is damaged. `too_large`: the inputs before it take all
+ * `maxBytes`.
+ */
 async function findLinkedInputs(
   sql: Sql,
   environmentId: string,
@@ -45,7 +48,7 @@ async function findLinkedInputs(
 
 const START = `WITH run AS (SELECT number FROM runs WHERE environment_id = :env AND ${OF_RUN_ID})`
 
-/** From the first stored POLICY_DECISION that names this approval, tool and hash and carries `input`, within bounds. */
+/** Reads the first stored POLICY_DECISION that names this approval, tool and hash and has an `input`, within bounds. */
 async function findRecordedInput(
   sql: Sql,
   environmentId: string,
@@ -53,7 +56,7 @@ async function findRecordedInput(
   { approvalId, toolName, inputHash, until, bounds }: SoughtInput,
 ): Promise<RecordedInputRow | null> {
   const params = { env: environmentId, run, until, limit: bounds.limit }
-  // Sizes first, so that the search through payloads is bounded in bytes.
+  // Reads sizes first, so that the search through payloads is bounded in bytes.
   const decisions = await sql.all<{ time: number; bytes: number }>(
     `${WITH_RUN} SELECT time, bytes FROM (
       SELECT time, seq, event_type, ${PAYLOAD_BYTES} AS bytes FROM events e
@@ -72,7 +75,7 @@ async function findRecordedInput(
   const rows = await withPayloads(sql, environmentId, selected)
   const key = keyOf({ approvalId, toolName, inputHash })
   const decisionRows = rows.filter(({ payload }) => keyOfDecision(payload) === key)
-  // The first stored one: no later event changes what an operator has seen.
+  // The first stored decision counts: no later event changes what an operator has seen.
   const first = decisionRows.sort((a, b) => a.seq - b.seq)[0]
   return first === undefined ? null : { eventId: first.eventId, receivedAt: first.receivedAt, payload: first.payload }
 }
@@ -89,7 +92,10 @@ function keyOfDecision(payload: string): string | null {
   return keyOf({ approvalId, toolName, inputHash: hash } as Omit<InputOfRequest, 'runId'>)
 }
 
-/** In the order of `sought`: the payload of the first decision that names each, from the newest held calls of a run. */
+/**
+ * In the order of `sought`: the payload of the first decision that names each request, among the newest held calls of a
+ * run.
+ */
 async function findRecordedInputs(
   sql: Sql,
   environmentId: string,
@@ -97,8 +103,8 @@ async function findRecordedInputs(
   bounds: InputsBounds,
 ): Promise<(string | null)[]> {
   const runIds = [...new Set(sought.map(({ runId }) => runId))]
-  // Only decisions have a problem other than an error. With their type as a condition, PostgreSQL would choose the index over all
-  // runs.
+  // Only decisions have a problem other than an error. A condition on their type would make PostgreSQL choose the index
+  // over all runs.
   const held = `FROM events e WHERE ${ofRun(sql)} AND e.problem IS NOT NULL AND e.problem <> 'error'
     ORDER BY e.time DESC LIMIT :limit`
   const paramsOf = (run: string, limit: number) => ({ env: environmentId, run, limit })
@@ -117,7 +123,7 @@ async function findRecordedInputs(
   const byRun = new Map<string, Map<string | null, string>>()
   for (const [at, run] of runIds.entries()) {
     const rows = await withPayloads(sql, environmentId, decisions[at] ?? [])
-    // The oldest last, because it counts.
+    // The oldest last, so that it wins in the map.
     const newestFirst = rows.toSorted((a, b) => b.seq - a.seq)
     byRun.set(run, new Map(newestFirst.map(({ payload }) => [keyOfDecision(payload), payload])))
   }

@@ -1,6 +1,7 @@
 /**
- * Requests in a stopped scope. Those that wait are rejected in the name of the operator who stopped it. One that was approved before is
- * answered as rejected while the stop is in effect (domain/approvals/approval.ts), so no call begins under it.
+ * Requests in a stopped scope. Pending ones are rejected in the name of the operator who stopped it. One that was
+ * approved before is returned as rejected while the stop is in effect (domain/approvals/approval.ts), so no call begins
+ * under it.
  */
 import { stopMessage } from '@tacho/contract/engine/words.ts'
 import { randomBytes } from 'node:crypto'

@@ -1,15 +1,15 @@
 /**
- * Policies that require two people. The service counts by the versions that it knows: of the policies that the request
- * and the recorded decision name, the version in force and the one that the client names. The strictest counts. A request that
- * names one policy says nothing of others: until the decision is recorded, each in force for two that can mean its tool asked.
+ * Policies that require two people. The request and the recorded decision name policies. Of each, the service checks
+ * the version in force and the version that the client names; the strictest counts. A request names only one policy:
+ * until the decision is recorded, each policy in force that requires two people and can match the tool counts too.
  *
  *   PENDING --approved by a person--> PENDING, with a first approval --by another person--> APPROVED
  *      ^  `--rejected by anybody--> REJECTED        |
  *      `---- the first person may no longer decide, runs the agent, or saw another input: the next one is the first ----'
  *
- * A person is an account. A token is the person who made it, also through other tokens; one that nobody made is no person.
- * Whoever runs the agent is the maker of its API key, or of a key before or after it by rotation, and the end user of the run, or
- * of its session where the run names none.
+ * A person is an account. A token counts as the person who made it, also through other tokens; a token that no person
+ * made counts as no person. The people who run the agent are the maker of its API key, or of a key before or after it
+ * by rotation, and the end user of the run, or of its session if the run names none.
  */
 import { includesRole, VERSION_PATTERN } from '@tacho/contract/engine/words.ts'
 import {
@@ -29,7 +29,7 @@ import { findEnvironment } from '../tenants/workspaces.ts'
 export const twoPeopleActs = read({ listExcludedPeople })
 
 const VERSION = new RegExp(VERSION_PATTERN)
-/** Runs of a session whose users count. */
+/** Runs of a session that are searched for end users. */
 const SESSION_RUNS = 100
 
 export type AskedUnder = Pick<ApprovalRow, 'policyId' | 'policyVersion' | 'policyVersions'>
@@ -45,7 +45,9 @@ interface VersionRule {
   rowSum?: number | null
 }
 
-/** Versions of the policies that asked, as far as the service knows them: those in force, or last in force, and the named ones. */
+/**
+ * Versions of the policies that asked, if the service knows them: those in force, or last in force, and the named ones.
+ */
 export async function rulesOf(
   sql: Sql,
   environmentId: string,
@@ -84,7 +86,7 @@ export async function rulesOf(
   return known.map((rule) => (takeSum(sql, 'policy_versions', rule, environmentId) ? rule : { ...rule, ...strictest }))
 }
 
-/** With the number of the version that the client names; null: none. */
+/** Policies by id, with the version number that the client names; null: it names none. */
 function namedPolicies({ policyId, policyVersion, policyVersions }: AskedUnder): Map<string, number | null> {
   const versions = JSON.parse(policyVersions ?? '{}') as Record<string, string>
   const entries = Object.entries(versions)
@@ -122,7 +124,7 @@ export async function approversOnceKnown(sql: Sql, row: ApprovalRow): Promise<nu
 
 type Decider = Pick<DecisionRow, 'deciderKind' | 'deciderId'>
 
-/** Null: a token that no person made. */
+/** The account of the decider. Null: a token that no person made. */
 export async function personOf(sql: Sql, { deciderKind, deciderId: id }: Decider): Promise<string | null> {
   if (deciderKind === 'operator') return id
   const text = `WITH RECURSIVE maker (kind, id, depth) AS (
@@ -172,7 +174,7 @@ export async function ruleOfTwo(sql: Sql, row: ApprovalRow, decision: DecisionRo
   const runners = await runnersOf(sql, row)
   if (runners.has(person)) return 'runs_agent'
   const first = firstApprovalOf(row)
-  // The person who runs the agent can become known after that person approved.
+  // Only after the first approval may it become known that this person runs the agent.
   if (first === null || runners.has(first.person)) return 'first'
   if (first.inputEventId !== row.inputEventId || !(await mayStillDecide(sql, row, first))) return 'first'
   return first.person === person ? 'same_person' : 'decides'
@@ -203,7 +205,7 @@ async function isInUse(sql: Sql, tokenId: string): Promise<boolean> {
   return (await sql.get<object>(text, { id: tokenId })) !== null
 }
 
-/** People who can decide other requests, but not approve this one. */
+/** People who may decide requests, but may not approve this one. */
 async function listExcludedPeople(sql: Sql, row: ApprovalRow): Promise<string[]> {
   if (row.approvers !== 2) return []
   const first = firstApprovalOf(row)
