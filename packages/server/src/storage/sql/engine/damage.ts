@@ -24,7 +24,7 @@ export interface PayloadsChecked {
   payloads: number
   damaged: number
   first: (DamagedPayload & { runId: string | null }) | null
-  /** Null: all are checked. */
+  /** Null: all payloads are checked. */
   next: PayloadPlace
 }
 
@@ -32,7 +32,7 @@ export const NO_PAYLOADS: PayloadsChecked = { payloads: 0, damaged: 0, first: nu
 
 const PAYLOADS_PER_PAGE = 100
 
-/** Goes on from `done`, until about `budgetMs` are over. */
+/** Continues from `done` for about `budgetMs`. */
 export async function checkPayloads(snapshot: Snapshot, done = NO_PAYLOADS, budgetMs = Infinity) {
   const until = performance.now() + budgetMs
   const checked = { ...done, next: null as PayloadPlace }
@@ -96,7 +96,7 @@ const NAMED = 5
 
 interface SettingsChecked {
   rows: number
-  /** Rows from before checksums were introduced. */
+  /** Rows stored before checksums were introduced. */
   unsummed: number
   damaged: string[]
 }

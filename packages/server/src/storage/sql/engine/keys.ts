@@ -5,12 +5,12 @@ export function textKey(text: string): string {
   return hash('sha256', text)
 }
 
-/** An agent is its external id, or else its name: two key spaces. */
+/** An agent is identified by its external id, or else by its name. The two have separate key spaces. */
 export function agentKey(agentId: string | null, agentName: string): string {
   return textKey(agentId === null ? `name:${agentName}` : `id:${agentId}`)
 }
 
-/** Ids never contain NUL, so it can separate two. */
+/** Ids never contain NUL, so it can separate them. */
 export function rejectionKey(runId: string, eventId: string): string {
   return textKey(`${runId}\0${eventId}`)
 }
@@ -22,9 +22,9 @@ export function clientRecordKey(sdkInstanceId: string, clientRecordId: string): 
 /** The key of the record by which a client claims its approval. */
 export const claimKey = (clientId: string, approvalId: string): string => clientRecordKey(clientId, `run-${approvalId}`)
 
-/** The key of a failure that the service saw. It begins with NUL: no client's key does. */
+/** The key of a failure that the service detected. It begins with NUL, as no client's key does. */
 export function serviceRecordKey(runId: string, eventId: string | null, detectionType?: string): string {
-  // A finding of the service about a decision is no failure that a client may report too.
+  // For a finding that only the service reports. Other failures share a key with the client's report of them.
   const about = detectionType === 'DECISION_DIFFERS' ? `\0${detectionType}` : ''
   return textKey(`\0${runId}\0${eventId ?? ''}${about}`)
 }
@@ -32,16 +32,16 @@ export function serviceRecordKey(runId: string, eventId: string | null, detectio
 interface KeyedRequest {
   clientId: string
   clientRequestId: string
-  /** Null: asked before families were recorded. */
+  /** Null: the request is older than recorded families. */
   keyFamily: string | null
 }
 
-/** API keys of another family have requests of their own. */
+/** Includes the key family, so that families never share a request. */
 export function requestKey({ clientId, clientRequestId, keyFamily }: KeyedRequest): string {
   return textKey([clientId, clientRequestId, ...(keyFamily === null ? [] : [keyFamily])].join('\0'))
 }
 
-/** A withdrawn request leaves its key to the next one with its id. */
+/** A withdrawn request gets this key, so that the next request with its id can have the original key. */
 export function withdrawnKey({ clientId, clientRequestId, keyFamily }: KeyedRequest, id: string): string {
   return textKey([clientId, clientRequestId, keyFamily ?? '', id].join('\0'))
 }

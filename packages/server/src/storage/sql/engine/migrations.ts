@@ -12,7 +12,10 @@ export interface Migration {
 
 export type Applied = Pick<Migration, 'version' | 'name' | 'sha256'>
 
-/** Recorded as applied during a copy. It looks like a far future migration, so that no version serves half a copy. */
+/**
+ * Recorded as an applied migration during a copy. No version serves half a copy, because this looks like a migration of
+ * a far later version.
+ */
 export const COPYING = 'copying'
 export const COPYING_VERSION = 1_000_000_000
 

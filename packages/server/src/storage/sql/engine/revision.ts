@@ -11,7 +11,7 @@ async function controlRevision(sql: Sql): Promise<number> {
   return row?.revision ?? 0
 }
 
-/** Part of every change to a tenant, key or token: caches follow this revision. */
+/** Call this with every change to a tenant, key or token: caches follow this revision. */
 export async function growRevision(sql: Sql): Promise<void> {
   await sql.run('UPDATE control SET revision = revision + 1 WHERE id = 1')
 }
@@ -29,30 +29,30 @@ export async function lockControl(sql: Sql): Promise<void> {
 /** Any number. It keeps these locks apart from those of removals (erased-keys.ts). */
 const LOCK_SPACE = 7_222
 
-/** Holds the name until the transaction ends. The embedded engine has one writer. */
+/** Locks the name until the transaction ends. The embedded engine has only one writer. */
 export async function holdName(sql: Sql, name: string): Promise<void> {
   if (sql.dialect === 'sqlite') return
   await sql.get(`SELECT pg_advisory_xact_lock(hashtextextended(:name, ${LOCK_SPACE})) AS held`, { name })
 }
 
-/** Locks in one order everywhere, and before any row. */
+/** Locks runs in one order everywhere, and before any row. */
 export async function holdFailures(sql: Sql, environmentId: string, runIds: Iterable<string>): Promise<void> {
   for (const runId of [...new Set(runIds)].toSorted()) await holdName(sql, `${environmentId} ${runId}`)
 }
 
 /**
- * PostgreSQL searches the index once for each key: for a list it may choose an index that has the key behind other
- * columns, and read the entries of all runs of the environment.
+ * PostgreSQL searches the index once for each key. For a list, it may choose an index that has the key behind other
+ * columns, and so read the entries of all runs of the environment.
  */
 
-/** Number that no run has. It fills the last chunk, as NIL_UUID does: a duplicate key would return its run twice. */
+/** A number that no run has, to fill the last chunk, as NIL_UUID does: a duplicate key would return its run twice. */
 const NO_NUMBER = -1
 
 export function runsByNumber<Row>(sql: Sql, environmentId: string, numbers: readonly number[], columns: string) {
   return rowsByKey<Row>(sql, environmentId, numbers, { table: 'runs', key: 'number', columns })
 }
 
-/** Runs that a client writes to now are left out. */
+/** Skips runs that a client is writing to. */
 export function lockRuns<Row>(sql: Sql, environmentId: string, ids: readonly string[], columns: string) {
   const order = 'id LIMIT 1 FOR UPDATE SKIP LOCKED'
   return rowsByKey<Row>(sql, environmentId, ids, { table: 'runs', key: 'id', columns, order })
@@ -61,9 +61,9 @@ export function lockRuns<Row>(sql: Sql, environmentId: string, ids: readonly str
 interface ByKey {
   table: 'runs' | 'run_scores'
   key: 'number' | 'id' | 'run'
-  /** Columns of the table `r`. */
+  /** Columns of the table alias `r`. */
   columns: string
-  /** The order of the rows of one key, with their limit. */
+  /** ORDER BY and LIMIT for the rows of one key. */
   order?: string
 }
 

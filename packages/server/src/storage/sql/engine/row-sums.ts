@@ -1,6 +1,6 @@
 /**
- * Checksums of stored configuration and of what gives access, as payloads have: CRC-32 of the key of a row and what it says. Rows that were
- * stored before there were checksums have none, and count as intact until they are written again.
+ * Checksums of stored configuration and of what gives access, as for payloads: CRC-32 of a row's key and contents. Rows
+ * stored before checksums existed have none, and count as intact until they are written again.
  */
 import { crc32 } from 'node:zlib'
 import { memberOf } from '../../data/exports.ts'
@@ -17,13 +17,15 @@ const SUMMED = {
   prices: 'model rates',
   alerts: 'id rule',
   webhooks: 'id url format events shows_input',
-  // Leaves out what nodes of an earlier build change while both run: ends and rotations.
+  // Without the columns that nodes of an earlier version change while both run: ends and rotations.
   api_keys: 'id environment_id hash family scopes allowed_addresses',
   operator_tokens: 'id hash workspace_id role allowed_addresses',
   operator_roles: 'scope operator_id role from_groups hand_role',
 } as const
 
-/** Columns that came after the checksum of their table. They count only when set, so that checksums from before stay valid. */
+/**
+ * Columns that were added after their table's checksum. They count only when set, so that older checksums stay valid.
+ */
 const LATER = new Set(['allowed_addresses', 'approvers', 'grants', 'template'])
 
 export type SummedTable = keyof typeof SUMMED
@@ -35,7 +37,7 @@ export const isSummed = (table: string): table is SummedTable => Object.hasOwn(S
 /** Names every column that a checksum covers, and the checksum. */
 export const withSum = (table: SummedTable, prefix = ''): string => selectList(`${SUMMED[table]} row_sum`, prefix)
 
-/** `row`: with the values as the store has them. */
+/** `row`: with the stored values. */
 export function rowSum(table: SummedTable, row: object): number {
   const values = SUMMED[table].split(' ').flatMap((column) => {
     const value = (row as Record<string, SqlValue>)[memberOf(column)] ?? null
@@ -54,12 +56,12 @@ export function takeSum(sql: Sql, table: SummedTable, row: object, tenantId: str
   return false
 }
 
-/** Fails if a row is damaged that readers cannot do without. */
+/** Throws if a row is damaged that readers cannot do without. */
 export function assertSum(sql: Sql, table: SummedTable, row: object, tenantId: string, remedy: string): void {
   if (!takeSum(sql, table, row, tenantId)) throw damagedError(nameOf(table, row), remedy)
 }
 
-/** The message is for operators and clients: it names what is damaged, and never its content. */
+/** The message is for operators and clients, so it names the damaged row but never its content. */
 export function damagedError(name: string, remedy: string): StorageError {
   return new StorageError('configuration_damaged', `The stored ${name} is damaged. ${remedy}`)
 }

@@ -6,7 +6,7 @@ import { isSummed, rowSum } from './row-sums.ts'
 /** Rows of one statement. Few sizes mean few texts, each prepared once. */
 const SIZES = [100, 10, 1]
 
-/** Members are columns, and all rows have those of the first. Adds the checksum to rows of the configuration. */
+/** Members are column names; all rows have the members of the first. Adds the checksum to rows of the configuration. */
 export async function insertRows(
   sql: Sql,
   table: TableName | `${TableName} AS ${string}`,
@@ -40,7 +40,7 @@ export function stored(value: unknown): SqlValue {
   return isPlain ? ((value ?? null) as SqlValue) : JSON.stringify(value)
 }
 
-/** Null stays null. */
+/** Parses JSON members. Null stays null. */
 export function withJson<Row extends object>(...members: (keyof Row)[]) {
   return (row: object): Row => {
     const texts = row as Record<keyof Row, string>
@@ -54,7 +54,7 @@ export function withJson<Row extends object>(...members: (keyof Row)[]) {
  * server together per row: 21 µs this way, 25 as JSON objects, 21 as VALUES, 23 by unnest.
  */
 
-/** In the order of a row's values. The environment precedes them. */
+/** Columns in the order of a row's values. The environment precedes them. */
 export type Columns = Readonly<Record<string, 'uuid' | 'bigint' | 'integer' | 'text' | 'integer[]'>>
 export type Row = readonly (string | number | null)[]
 
@@ -74,7 +74,7 @@ export function insertedJsonRows(sql: Sql, table: InsertedTable, environmentId: 
   return sql.all<object>(textOf(sql, table), { env: environmentId, rows: rowsParameter(sql, rows) })
 }
 
-/** Numbers are sent as texts, because PostgreSQL would parse JSON numbers as numerics, a fifth of the cost. */
+/** Sends numbers as texts: PostgreSQL would parse JSON numbers as numerics, which takes a fifth of the cost. */
 export function rowsParameter({ dialect }: Pick<Sql, 'dialect'>, rows: readonly Row[]): string {
   const textOf = (value: Row[number]) => (typeof value === 'number' ? String(value) : value)
   return JSON.stringify(dialect === 'sqlite' ? rows : rows.map((row) => row.map(textOf)))
@@ -111,7 +111,7 @@ function insertText(dialect: Sql['dialect'], { name, columns, conflict }: Insert
   return `${into} SELECT :env, ${values.join(', ')} FROM jsonb_array_elements(:rows::jsonb) AS x ${conflict}`
 }
 
-/** Columns without those of the tenant. */
+/** Columns of a row without those of the tenant. */
 export function columnsOfRow(name: TableName): string[] {
   return TABLES.filter((table) => table.name === name).flatMap((table) => columnsOf(table).read)
 }
@@ -154,7 +154,10 @@ const LAST = 0x10ffff
 const BEFORE_SURROGATES = 0xd7ff
 const AFTER_SURROGATES = 0xe000
 
-/** Half-open, in code point order, as ids in every store. `below` null: no text follows. The prefix is well-formed. */
+/**
+ * The half-open range of texts with a prefix, in code point order, as ids have in every store. `below` null: no upper
+ * end. The prefix must be well-formed.
+ */
 export function prefixRange(prefix: string): { from: string; below: string | null } {
   const points = Array.from(prefix, (character) => character.codePointAt(0) ?? 0)
   while (points.at(-1) === LAST) points.pop()

@@ -12,14 +12,14 @@ export interface Sql {
   run(text: string, params?: NamedParams): Promise<number>
 }
 
-/** `eventId` or `seq` names the event, as far as its reader knows. */
+/** `eventId` or `seq` names the event, whichever its reader knows. */
 export interface DamagedPayload {
   environmentId: string
   eventId: string | null
   seq: number | null
 }
 
-/** A row of the configuration. `name` says what it is, `tenantId` whose. */
+/** A damaged row of the configuration. `name` names the row, `tenantId` its owner. */
 export interface DamagedRow {
   table: string
   name: string
@@ -40,10 +40,10 @@ export interface SqlFragment {
   params: NamedParams
 }
 
-/** A named parameter; neither a cast, `::bigint`, nor JSON, `"erased":true`. */
+/** A named parameter, but not a cast, `::bigint`, or JSON, `"erased":true`. */
 const NAMED = /(?<![:"]):([a-z]\w*)/g
 
-/** The program has a bounded number of texts. */
+/** Cannot grow without bound: the program has a bounded number of texts. */
 const known = new Map<string, { text: string; names: string[]; distinct: Set<string> }>()
 
 export function positional(text: string, named: NamedParams): [text: string, values: readonly SqlValue[]] {
@@ -85,13 +85,13 @@ export async function countOf(sql: Sql, text: string, params: NamedParams): Prom
 export const contains = ({ dialect }: Pick<Sql, 'dialect'>, outer: string, inner: string): string =>
   `${dialect === 'postgres' ? 'strpos' : 'instr'}(${outer}, ${inner}) > 0`
 
-/** Both engines fold only A to Z; so must `inner` be, by `folded`. */
+/** Both engines fold only A to Z. Pass `inner` folded by `folded`. */
 export const containsFolded = (sql: Pick<Sql, 'dialect'>, outer: string, inner: string): string =>
   contains(sql, sql.dialect === 'postgres' ? `lower(${outer} COLLATE "C")` : `lower(${outer})`, inner)
 
 export const folded = (text: string): string => text.replaceAll(/[A-Z]/g, (letter) => letter.toLowerCase())
 
-/** Conditions of a filter whose values are all given, neither null nor undefined. */
+/** Keeps the conditions whose values are all set, neither null nor undefined. */
 export function conditionsGiven(conditions: readonly string[], params: NamedParams): string {
   const isGiven = ([, name = '']: RegExpExecArray) => (params[name] ?? null) !== null
   const givenConditions = conditions.filter((condition) => [...condition.matchAll(NAMED)].every(isGiven))

@@ -68,8 +68,8 @@ function claimWork(sql: Sql, { kind, owner, now, leaseUntil, limit }: WorkClaim)
 
 function claimText({ dialect }: Sql, key: string, within = ''): string {
   // PostgreSQL would run a plain subquery again for each row, and exceed the limit. The condition on due_at appears
-  // twice because PostgreSQL checks it again if another transaction took a row. The plus stops SQLite from scanning all
-  // due work by it.
+  // twice because PostgreSQL checks it again if another transaction took a row. The plus stops SQLite from using due_at
+  // to scan all due work.
   return `WITH due AS MATERIALIZED (
       SELECT ${key} FROM work WHERE ${within}kind = :kind AND due_at <= :now
       ORDER BY due_at, ${key} LIMIT :limit ${dialect === 'postgres' ? 'FOR UPDATE SKIP LOCKED' : ''})
@@ -79,8 +79,8 @@ function claimText({ dialect }: Sql, key: string, within = ''): string {
 }
 
 /**
- * Environments are found one by one in the index, because one of them may have most of the work. The order by kind
- * keeps PostgreSQL from reading the whole primary key instead.
+ * Environments are found one by one in the index, because one may have most of the work. Without the order by kind,
+ * PostgreSQL reads the whole primary key.
  */
 const firstAfter = (condition: string) => `(SELECT CASE WHEN kind = :kind THEN environment_id END FROM work
     WHERE ${condition} ORDER BY kind, environment_id LIMIT 1)`
@@ -95,7 +95,10 @@ const WAITING = `WITH RECURSIVE waiting (environment_id) AS (
       ORDER BY due_at LIMIT :limit) AS counted) AS due
   FROM waiting JOIN environments e ON e.id = waiting.environment_id`
 
-/** Claims work first for the workspaces that hold the least; none gets as much as stays free for the others. */
+/**
+ * Claims work first for the workspaces that hold the least. A workspace gets another item only while more are free than
+ * it holds.
+ */
 async function claimWorkInTurn(
   sql: Sql,
   { kind, owner, now, leaseUntil, limit }: WorkClaim,
@@ -136,14 +139,14 @@ function sharesOf(waiting: Waiting[], limit: number, held: [workspaceId: string,
   return shares.filter(({ count }) => count > 0)
 }
 
-/** Work that people or receivers planned for a time of their own. */
+/** Work whose time people or receivers chose. */
 const PLANNED_FAR: readonly WorkKind[] = ['reopen_issue', 'delete_environment']
 const WAITS_LONG: readonly WorkKind[] = ['deliver_webhook', 'notify_people']
 const LONG_MS = 24 * 3_600_000
 const LEASE_MS = 600_000
 
 /**
- * After the clock was set back: work that the wrong clock planned later than work of its kind ever is, is due now.
+ * For a clock that was set back: makes work due now if the wrong clock planned it later than work of its kind ever is.
  * `latestMs`: how far ahead other work may be planned.
  */
 async function replanWork(sql: Sql, now: number, latestMs: number): Promise<number> {
