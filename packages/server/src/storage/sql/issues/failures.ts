@@ -1,7 +1,7 @@
 /**
- * Failures that the service sees. Each is an issue record with the origin SERVICE, and is decided where it is stored. A
- * failure counts once: the service stores none that a client reported, and a report that arrives later joins the
- * service's record (review.ts). Both take the lock of the run first.
+ * Failures that the service detects. Each is an issue record with the origin SERVICE, and gets its issue in the
+ * transaction that stores it. A failure counts once: the service stores none that a client reported, and a report that
+ * arrives later joins the service's record (review.ts). Both lock the run first.
  */
 import type { StoredEvent } from '../../record/events.ts'
 import type {
@@ -67,7 +67,7 @@ async function beginning(sql: Sql, environmentId: string, run: string, to: numbe
   return rows.at(first)?.time ?? to
 }
 
-/** Decided without parsing, because most events are no failure. */
+/** Checks the text without parsing it, because most events are no failure. */
 function mayFail({ eventType, payload }: StoredEvent): boolean {
   return eventType === 'ERROR' || payload.includes('"FAILED"') || /"(?:error|exception)"/.test(payload)
 }
@@ -104,9 +104,9 @@ async function reportedEvents(sql: Sql, environmentId: string, runId: string, ev
 }
 
 /**
- * Gives issues of failed tools that clients reported the title of the failure that the service saw, once for an issue:
- * a report has no message. The group keeps the title of its report, so a recount, which an erasure causes, takes the
- * message out of the title again.
+ * Client reports of failed tools have no message, so their issues get the title of the failure that the service
+ * detected, once per issue. The group keeps the title of its report, so a recount after an erasure removes the message
+ * from the title again.
  */
 async function nameReported(sql: Sql, environmentId: string, runId: string, failures: readonly NamedFailure[]) {
   const reported = await reportedEvents(sql, environmentId, runId, failures.map(eventIdOf))
@@ -143,15 +143,15 @@ async function insertFailure(sql: Sql, environmentId: string, runId: string, fai
 }
 
 /**
- * Bounds the issues that failures open, however their messages, classes and tools vary. A failure joins the issue of
- * its facts while they may open one, else that of its place, else that of its kind. Nodes that decide at once may open
- * a few more.
+ * Bounds the issues that failures open, however their messages, classes and tools vary. Once its own facts may open no
+ * further issue, a failure joins the issue of its place, else that of its kind. Nodes that decide at once may open a
+ * few more.
  */
 
-/** Different messages of one place that have issues of their own: those seen in this time. */
+/** Messages of one place, seen in this time, that may have issues of their own. */
 const MESSAGES = 50
 const MESSAGES_MS = 7 * 86_400_000
-/** Issues of an environment that are opened in this time, also by reports. */
+/** Issues that an environment may open in this time, also by reports. */
 const OPENED = 200
 const OPENED_MS = 3_600_000
 

@@ -83,7 +83,7 @@ async function listAffectedRuns(sql: Sql, environmentId: string, issueId: string
   return { rows, more }
 }
 
-/** Different end users of the newest runs. */
+/** Counts distinct end users of the newest runs. */
 async function countAffectedUsers(sql: Sql, environmentId: string, issueId: string): Promise<number> {
   const newest = { limit: LIMITS.issueUserRuns, after: null }
   const { rows } = await listSubjects(sql, environmentId, issueId, 'run', newest)
@@ -111,7 +111,7 @@ async function listAffectedAgents(sql: Sql, environmentId: string, issueId: stri
 async function listSubjects(sql: Sql, environmentId: string, issueId: string, kind: Kind, page: PageBySeen) {
   const { limit, after } = page
   const fingerprints = await fingerprintsOf(sql, environmentId, issueId)
-  // If several fingerprints have the same subject, the one that saw it last represents it. The plus stops SQLite from
+  // If several fingerprints have the same subject, it is listed by the one that saw it last. The plus stops SQLite from
   // searching by time.
   const once =
     fingerprints.length > 1

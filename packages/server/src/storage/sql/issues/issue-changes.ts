@@ -216,13 +216,13 @@ async function returnHome(sql: Sql, { environmentId, id }: IssueRef, fingerprint
   return (await sql.run(revive, { env: environmentId, first, id })) === 1 ? first : null
 }
 
-/** Null: not merged. Undefined: no such issue. */
+/** The issue into which it was merged. Null: not merged. Undefined: no such issue. */
 async function mergedInto(sql: Sql, { environmentId, id }: IssueRef): Promise<string | null | undefined> {
   const text = 'SELECT merged_into AS "mergedInto" FROM issues WHERE environment_id = :env AND id = :id'
   return (await sql.get<{ mergedInto: string | null }>(text, { env: environmentId, id }))?.mergedInto
 }
 
-/** Holds them until the transaction ends. Null: the set changed in the meantime. */
+/** Locks the fingerprints of the issues until the transaction ends. Null: the set changed in the meantime. */
 async function holdFingerprints(sql: Sql, environmentId: string, issueIds: string[]): Promise<string[] | null> {
   const list = async () => {
     const lists: string[][] = []

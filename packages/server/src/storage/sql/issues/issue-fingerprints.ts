@@ -23,7 +23,7 @@ export async function fingerprintsOf(sql: Sql, environmentId: string, issueId: s
 /** A query with one branch per fingerprint, each ordered and limited separately, so that an index serves it. */
 interface Branches {
   fingerprints: string[]
-  /** Selects the rows of one fingerprint, which it names `:fingerprint`. */
+  /** Selects the rows of the fingerprint `:fingerprint`. */
   text: string
   params: NamedParams
   order: string
@@ -51,7 +51,7 @@ export async function recountIssue(sql: Sql, environmentId: string, issueId: str
       WHERE environment_id = :env AND issue_id = :issueId ORDER BY first_seen, fingerprint`,
     of,
   )
-  // The issue's first record gives it its title.
+  // The issue gets the title of its first group.
   const named = groups.find(({ homeIssueId }) => homeIssueId === issueId) ?? groups[0]
   if (named === undefined) return
   const sum = (count: (group: Group) => number) => groups.reduce((total, group) => total + count(group), 0)
@@ -114,7 +114,10 @@ export interface Decided {
 
 type Growth = ReturnType<typeof seenIn> & Pick<Decided, 'recoveries'>
 
-/** Widens a span. Only SQLite's MIN takes two values. `row`: of the stored row, with a dot. */
+/**
+ * Widens a span. Without MIN, because only SQLite's MIN takes two values. `row`: the prefix of the stored row, with a
+ * dot.
+ */
 export const spanWith = (first: string, last: string, row = ''): string =>
   `first_seen = CASE WHEN ${row}first_seen IS NULL OR ${first} < ${row}first_seen THEN ${first} ELSE ${row}first_seen END,
     last_seen = CASE WHEN ${row}last_seen IS NULL OR ${last} > ${row}last_seen THEN ${last} ELSE ${row}last_seen END`
@@ -125,7 +128,7 @@ export function seenIn(detections: readonly DecidedRecord[]) {
   return { occurrences: detections.length, firstSeen, lastSeen }
 }
 
-/** Also locks the fingerprint. Its issue is null until openIssue sets it. */
+/** Also locks the fingerprint. Its issue stays null until openIssue sets it. */
 export async function growFingerprint(sql: Sql, environmentId: string, decision: IssueDecision, growth: Growth) {
   const { fingerprint, detectionType, title, facts } = decision
   const text = `INSERT INTO issue_fingerprints AS f (environment_id, fingerprint, detection_type, title, facts,

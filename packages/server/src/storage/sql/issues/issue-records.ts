@@ -60,7 +60,7 @@ const joins = (sql: Sql) => `LEFT JOIN issue_records s ON s.environment_id = r.e
 
 export const UNLESS_KNOWN = 'ON CONFLICT (environment_id, record_key) DO NOTHING'
 
-/** Null: it was erased, or names what was erased after it. */
+/** Null: the record was erased, or it names a subject that was erased after it. */
 async function receiveIssueRecord(sql: Sql, record: NewIssueRecord): Promise<IssueRecordReceived | null> {
   const { environmentId, id, detectedAt, receivedAt } = record
   const key = clientRecordKey(record.sdkInstanceId, record.clientRecordId)
@@ -87,7 +87,7 @@ async function receiveIssueRecord(sql: Sql, record: NewIssueRecord): Promise<Iss
   return { ...known, isNew: false }
 }
 
-/** A withdrawal takes the same lock: it comes before the claim and refuses it, or after it and changes nothing. */
+/** A withdrawal takes the same lock. If it comes first, the claim is refused; if it comes later, it changes nothing. */
 async function claimApproval(
   sql: Sql,
   approvalId: string,
@@ -117,7 +117,7 @@ function listIssueRecords(sql: Sql, environmentId: string, filter: IssueRecordFi
   return sql.page<IssueRecordRow>(text, params, limit)
 }
 
-/** In the order of `ids`: at least those that fit on a page. */
+/** In the order of `ids`: at least as many records as fit on a page. */
 export async function recordsOf(sql: Sql, environmentId: string, ids: string[]): Promise<IssueRecordRow[]> {
   const text = `SELECT ${COLUMNS} FROM issue_records r ${joins(sql)} WHERE r.environment_id = :env AND r.id IN (:ids)`
   const byId = new Map<string, IssueRecordRow>()
@@ -179,7 +179,7 @@ interface Group extends Decided {
   decision: IssueDecision
 }
 
-/** Skips a record that is no longer being evaluated, so that nothing counts twice. */
+/** Skips records that are no longer being evaluated, so that each counts once. */
 export async function decideIssueRecords(sql: Sql, environmentId: string, decisions: IssueDecision[], now: number) {
   const named = decisions.flatMap(({ reports }) => reports?.runId ?? [])
   await holdFailures(sql, environmentId, named)
@@ -196,7 +196,7 @@ export async function decideIssueRecords(sql: Sql, environmentId: string, decisi
   return countGroups(sql, environmentId, groups, now)
 }
 
-/** True: the service counted the failure, and this record is evidence of the service's one. */
+/** True: the service already counted the failure, so this record only adds evidence to the service's record. */
 async function joinService(sql: Sql, environmentId: string, { recordId, reports }: IssueDecision, now: number) {
   if (reports === null) return false
   const select = 'SELECT id FROM issue_records WHERE environment_id = :env AND record_key = :key'
@@ -252,8 +252,8 @@ async function countGroups(sql: Sql, environmentId: string, groups: ReadonlyMap<
 }
 
 /**
- * Loops that the service sees in the tool calls of a run (storage/issues/issues.ts), whichever client recorded it. Each is an issue
- * record of the service, which a review decides like a report of a client, so both have one issue.
+ * Loops that the service detects in the tool calls of a run (storage/issues/issues.ts), whichever client recorded it.
+ * Each is an issue record of the service. A review decides it like a client's report, so both join one issue.
  */
 export const loopsActs = write({ recordLoops })
 
@@ -279,7 +279,7 @@ async function recordLoops(sql: Sql, environmentId: string, runId: string, loops
   }
 }
 
-/** A loop counts once. */
+/** Tools whose loops clients have already reported, so that each loop counts once. */
 async function reportedTools(sql: Sql, environmentId: string, runId: string): Promise<ReadonlySet<unknown>> {
   const ofRun = sql.dialect === 'sqlite' ? 'run_id = :runId' : 'md5(run_id) = md5(:runId)'
   const text = `SELECT payload FROM issue_records WHERE environment_id = :env AND ${ofRun}

@@ -47,7 +47,7 @@ export async function runKeysOf(sql: Sql, environmentId: string, user: string): 
   return runs.map(({ runId }) => textKey(runId))
 }
 
-/** The conditions of each filter, but for `assigned`, which has a literal. The former names of from and to have none. */
+/** The conditions of each filter. Missing: `assigned`, which has a literal, and the former names of `from` and `to`. */
 const CONDITIONS: Record<Exclude<keyof IssueFilter, 'assigned' | 'seenFrom' | 'seenTo' | 'sort'>, string> = {
   state: 'i.state = :state',
   detectionType: WITH_TYPE,
@@ -76,7 +76,7 @@ async function listIssues(
   if (userRunKeys?.length === 0 || namingIds?.length === 0) return { rows: [], more: false }
   const agentKey = agentId === undefined ? null : idKey(agentId)
   const runKey = runId === undefined ? null : textKey(runId)
-  // The place of a page is before the end of the window.
+  // The place of a page is always before the end of the window, so it replaces that condition.
   const before = after === null || byFirst ? seenTo : null
   const firstBefore = after === null || !byFirst ? firstTo : null
   const { lastSeen, firstSeen, id } = after ?? {}
@@ -106,12 +106,12 @@ async function listIssues(
   const { rows, more } = mapPage(await sql.page(text, params, limit), toRow)
   const named = await withAgents(sql, environmentId, rows)
   if (byFirst) return { rows: named, more }
-  // In this order, the older ones are the end. As a condition, it would make SQLite choose another index than that of the filter.
+  // Older issues come last in this order. As a condition, it would make SQLite choose another index than the filter's.
   const wanted = named.filter(({ lastSeen }) => lastSeen >= (seenFrom ?? -Infinity))
   return { rows: wanted, more: more && wanted.length === rows.length }
 }
 
-/** Agents of issues with few of them: failures without any place have one title for each agent. */
+/** Adds the agents to issues with few of them: failures without a place have the same title for every agent. */
 async function withAgents(sql: Sql, environmentId: string, rows: IssueRow[]): Promise<ListedIssueRow[]> {
   const fewAgentIssues = rows.filter(({ agents }) => agents > 0 && agents <= LIMITS.issueAgentsListed)
   const text = `SELECT DISTINCT f.issue_id AS "issueId", a.subject FROM issue_fingerprints f
@@ -206,9 +206,9 @@ async function readIssueTrend(sql: Sql, environmentId: string, issueId: string, 
 }
 
 /**
- * A search for issues. The words are compared here: SQLite folds the case of ASCII alone, and facts are JSON, whose names are no
- * words of the issue. Messages have `…` for what differs from run to run: `no order a-…` is found by `A-17`. Returns the ids of the issues
- * that name every word, among those last seen.
+ * Returns ids of issues that contain every word, among those last seen. The words are compared here: SQLite folds only
+ * ASCII, and facts are JSON, whose member names are no words of the issue. Messages have `…` for parts that differ
+ * between runs, so `A-17` finds `no order a-…`.
  */
 async function issuesNaming(
   sql: Sql,
@@ -241,7 +241,7 @@ async function issuesNaming(
     .toLowerCase()
     .split(/\s+/)
     .map((word) => {
-      // An id that no issue names is one that their messages leave out.
+      // A word that no issue contains may be an id that messages replace by `…`.
       const isNamed = issueTexts.some(({ text }) => text.includes(word))
       return isNamed ? word : word.replace(/\d.*/, '…')
     })
