@@ -34,7 +34,7 @@ const RUNS_LOOKED_AT = 1_000
 
 const parsed = withJson<AlertRow>('rule', 'state')
 
-/** In place of a damaged rule, which may be no JSON. */
+/** Replaces a damaged rule, which may not be JSON. */
 const NO_RULE: AlertRule = {
   name: '',
   kind: 'no_runs',
@@ -62,7 +62,7 @@ async function findListed(sql: Sql, environmentId: string, id: string): Promise<
   return row && toListed(sql, environmentId, row)
 }
 
-/** A damaged one is listed and can be removed, and nothing else. */
+/** A damaged alert can be listed and removed, but not changed. */
 export async function findAlert(sql: Sql, environmentId: string, id: string): Promise<AlertRow | null> {
   const alert = await findListed(sql, environmentId, id)
   if (alert?.damaged) throw damagedError(nameOf('alerts', alert), DELETE_IT)
@@ -88,7 +88,7 @@ async function changeAlert(
   audit: AuditEntry[],
 ): Promise<AlertRow | null> {
   if ((await findAlert(sql, environmentId, id)) === null) return null
-  // First, because it locks the work: no check of the old rule can store its result then.
+  // Comes first, because it locks the work: a running check of the old rule can then no longer store its result.
   await enqueueWork(sql, [{ kind: 'check_alert', environmentId, subjectId: id, dueAt: at }], RESTARTS)
   const alert = await findAlert(sql, environmentId, id)
   if (alert === null) return null
@@ -129,7 +129,10 @@ async function startAlertCheck(sql: Sql, environmentId: string, id: string) {
   return { alert, workspaceId: workspace.id, isArchived }
 }
 
-/** From rollups and indexes only; money without estimates. For error_rate, counts the failed among the ended runs. */
+/**
+ * Reads only rollups and indexes, so estimated costs are missing. For error_rate, counts failed runs among the ended
+ * ones.
+ */
 async function measureAlert(
   sql: Sql,
   environmentId: string,
@@ -141,7 +144,7 @@ async function measureAlert(
   if (kind === 'approval_waiting') {
     const key = agentId === null ? null : await requesterKey(sql, environmentId, agentId)
     if (agentId !== null && key === null) return 0
-    // No request waits longer than this, so skip older ones of the agent.
+    // No request stays pending longer than this, so skip older ones of the agent.
     const ofRequester = key === null ? '' : 'AND agent_key = :key AND created_at > :past'
     const text = `SELECT created_at AS at FROM approvals WHERE environment_id = :env ${ofRequester}
       AND status = 'PENDING' AND expires_at > :now ORDER BY created_at, id LIMIT 1`

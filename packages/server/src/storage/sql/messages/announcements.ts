@@ -55,7 +55,7 @@ export async function announceIssues(
 
 export async function announceAlert(sql: Sql, environmentId: string, { type, data }: AlertNewsRow, at: number) {
   const { agentId } = data
-  // An erasure of the agent waits, and then removes the message.
+  // Blocks an erasure of the agent, which then removes the message too.
   if (agentId !== null) await keepRemovalsWaiting(sql, environmentId)
   const agentName = agentId === null ? null : await findAgentName(sql, environmentId, agentId)
   return announce(sql, environmentId, type, [{ at, data: { ...data, agentName } }])
@@ -80,14 +80,16 @@ export function issueData({ id, firstSeen, lastSeen, ...issue }: IssueNews): obj
   return { issueId: id, ...issue, firstSeenAt: isoTime(firstSeen), lastSeenAt: isoTime(lastSeen) }
 }
 
-/** A work item names only an event and its subject. Whether it still matters is read when the notification is sent. */
+/**
+ * A work item names only an event and its subject. Whether the notification is still needed is checked when it is sent.
+ */
 
 export const noticesActs = {
   ...lookup({ listNotices }),
   ...write({ recordNoticesTold }),
 }
 
-/** If so many notices of an environment wait, no notice is postponed any more. */
+/** From this many waiting notices in an environment, no notice is postponed again. */
 const WAITING = 10_000
 
 export async function queueNotices(sql: Sql, environmentId: string, event: string, ids: string[], at: number) {
@@ -105,7 +107,7 @@ function enqueue(sql: Sql, environmentId: string, subjects: (NoticeSubject & { d
   return enqueueWork(sql, work)
 }
 
-/** Subjects with the same browsers and event that no worker holds, so that one message covers all. */
+/** Lists subjects with the same browsers and event, of which no worker has a lease, so that one message covers all. */
 async function listNotices(
   sql: Sql,
   environmentId: string,

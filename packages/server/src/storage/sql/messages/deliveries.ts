@@ -37,7 +37,7 @@ export const deliveriesActs = {
   ...write({ sendToWebhook, tellOfRun, redeliver, recordAttempt }),
 }
 
-/** A literal: a plan for any status would scan all deliveries for a rare one. */
+/** A literal, because a plan for any status would scan all deliveries for a rare one. */
 const WITH_STATUS: Record<DeliveryStatus, string> = {
   PENDING: `status = 'PENDING'`,
   DELIVERED: `status = 'DELIVERED'`,
@@ -58,15 +58,18 @@ interface Listening {
 const OUTCOMES: ReadonlySet<WebhookEvent> = new Set(['approval.decided', 'approval.expired', 'approval.withdrawn'])
 
 /**
- * Whether a webhook that gets requests for approval also gets an outcome: buttons and incidents must end, and people who
- * were asked must know that their answer is no longer needed.
+ * Whether a webhook that gets requests for approval also gets this outcome. Buttons and incidents must end, and people
+ * must learn that their answer is no longer needed.
  */
 function endsRequest({ format, buttons }: Listening, type: WebhookEvent): boolean {
   if (!OUTCOMES.has(type)) return false
   return Boolean(buttons) || format === 'pagerduty' || (type === 'approval.withdrawn' && format !== 'standard')
 }
 
-/** Returns how many webhooks got it. One gets the outcome of what it asked (`endsRequest`), unless it is `shownIn`. */
+/**
+ * Returns how many webhooks get the message. A webhook also gets the outcome of its requests (`endsRequest`), unless it
+ * is `shownIn`.
+ */
 export async function announce(
   sql: Sql,
   environmentId: string,
@@ -94,9 +97,9 @@ export async function announce(
   return webhooks
 }
 
-/** False, queuing none: the work is no longer held. */
+/** False, queuing nothing: the caller no longer holds the work. */
 async function tellOfRun(sql: Sql, workHold: WorkHold, environmentId: string, run: string, { type, ...news }: News) {
-  // An erasure waits, and then removes the message; or the run is already deleted.
+  // Blocks an erasure, which then removes the message too. If one came first, the run is already deleted.
   await keepRemovalsWaiting(sql, environmentId)
   if ((await finishWork(sql, workHold)) === 0) return false
   const find = `SELECT id FROM runs WHERE environment_id = :env AND ${OF_UUID}`
@@ -125,7 +128,7 @@ async function insertDeliveries(sql: Sql, deliveries: NewDelivery[]): Promise<vo
   if (first) await dropOldest(sql, first)
 }
 
-/** A receiver that does not answer must not fill the store. */
+/** Deletes the oldest deliveries, because a receiver that does not answer must not fill the store. */
 async function dropOldest(sql: Sql, { environmentId, webhookId, createdAt: now }: NewDelivery): Promise<void> {
   const of = { env: environmentId, webhookId }
   const excess = await sql.all<{ id: string }>(
@@ -193,7 +196,7 @@ async function startDelivery(sql: Sql, { environmentId, id, owner }: DeliveryHol
   return { webhook, delivery }
 }
 
-/** Removes the delivery from the queue or puts it back. False, storing nothing: the owner no longer holds it. */
+/** Removes the delivery from the queue or postpones it. False, storing nothing: the owner no longer holds it. */
 async function recordAttempt(sql: Sql, attempt: DeliveryAttempt): Promise<boolean> {
   const { environmentId, id, webhookId, owner, at, status, nextAttemptAt, responseStatus, error, disable } = attempt
   const workHold: WorkHold = { kind: 'deliver_webhook', owner, items: [{ environmentId, subjectId: id }] }

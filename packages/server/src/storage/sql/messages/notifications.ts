@@ -1,12 +1,12 @@
 /**
- * Browsers of people, and what they want to be told.
+ * Browsers of people, and the notifications that they want.
  *
  *   (none) --addBrowser--> told --renewBrowser, by another session of the person--> told
  *                           |
  *                           +--> removed: by the person, with its session, with the account, by its push service, or because it
  *                                was not opened for long
  *
- * A session that expires takes no browser away: the phone of a person who is signed out still says that something waits.
+ * An expired session removes no browser: the phone of a signed-out person still shows that a request waits.
  */
 import { LIMITS } from '@tacho/contract/engine/limits.ts'
 import type { NotificationChoice, QuietHours, NotificationEvent } from '@tacho/contract/messages/notification.ts'
@@ -80,7 +80,7 @@ async function lockOperator(sql: Sql, id: string): Promise<boolean> {
   return (await sql.get(`SELECT id FROM operators WHERE id = :id${lock}`, { id })) !== null
 }
 
-/** A browser shows the notifications of one person: it leaves the account that had it. */
+/** A browser shows the notifications of one person, so it leaves the account that had it before. */
 async function addBrowser(sql: Sql, browser: BrowserRow, audit: AuditEntry[]): Promise<'added' | 'too_many' | 'gone'> {
   const { operatorId, endpointHash } = browser
   if (!(await lockOperator(sql, operatorId))) return 'gone'
@@ -179,7 +179,7 @@ async function approvalNotices(sql: Sql, environmentId: string, ids: string[], n
   }))
 }
 
-/** A budget stays reached until its period ends, which its next check sees. */
+/** A budget alert is current until its period ends: the next check resets it. */
 async function alertNotice(sql: Sql, environmentId: string, id: string): Promise<NoticeRow | null> {
   const alert = await findAlert(sql, environmentId, id)
   if (alert === null) return null

@@ -25,7 +25,7 @@ const USER = 'team_id team_name user_id user_name'
 const COLUMNS = selectList(`id environment_id webhook_id ${USER} operator_id changed_at`, 'l.')
 const LINKS = `SELECT ${COLUMNS}, o.email FROM slack_links l JOIN operators o ON o.id = l.operator_id`
 
-/** Replaces an older code. `linked`: they are linked meanwhile. `gone`: the webhook was removed. */
+/** Replaces an older code. `linked`: the two were linked meanwhile. `gone`: the webhook was removed. */
 async function askSlackLink(
   sql: Sql,
   code: NewSlackCode,

@@ -22,7 +22,7 @@ const UNLINK = 'DELETE FROM slack_links WHERE environment_id = :env AND webhook_
 
 const parsed = withJson<Omit<WebhookRow, 'showsInput'> & { showsInput: 0 | 1 }>('events')
 
-/** A damaged one is listed and can be removed. */
+/** A damaged webhook can still be listed and removed. */
 function toListed(sql: Sql, environmentId: string, row: object): WebhookRow {
   const isIntact = takeSum(sql, 'webhooks', row, environmentId)
   const webhook = parsed(isIntact ? row : { ...row, url: '', events: '[]' })
@@ -50,7 +50,7 @@ async function findListed(sql: Sql, environmentId: string, id: string): Promise<
   return row && toListed(sql, environmentId, row)
 }
 
-/** Fails for a damaged row: its address may not be the one that was entered. */
+/** Throws for a damaged row: its address may not be the one that was entered. */
 export async function findWebhook(sql: Sql, environmentId: string, id: string): Promise<WebhookRow | null> {
   const webhook = await findListed(sql, environmentId, id)
   if (webhook?.damaged) throw damagedError(nameOf('webhooks', webhook), DELETE_IT)
@@ -66,7 +66,7 @@ async function changeWebhook(sql: Sql, environmentId: string, id: string, change
     const text = `UPDATE webhooks SET ${set} WHERE environment_id = :env AND id = :id`
     if ((await sql.run(text, { ...values, env: environmentId, id })) === 0) return null
     await sumWebhook(sql, environmentId, id)
-    // People confirmed their links for the former app and channel.
+    // A new app or channel ends these links, because people confirmed them for the former one.
     const isAnother = (['secret', 'url'] as const).some(
       (name) => change[name] !== undefined && change[name] !== before?.[name],
     )
