@@ -14,14 +14,14 @@ const COLUMNS =
   selectList(`id workspace_id environment_id at actor_kind actor_id actor_name action target_kind target_id
   detail request_id address`)
 
-/** Most an entry's id may differ from its time, because ids wait when the clock goes back. */
+/** How much an entry's id may differ from its time: ids stay ahead after the clock was set back. */
 const ID_LAG_MS = 60_000
 
 export async function insertAudit(sql: Sql, entries: AuditEntry[]): Promise<void> {
   await insertRows(sql, 'audit_log', entries)
 }
 
-/** Details have ids and texts of clients. */
+/** Details are erased because they have ids and texts of clients. */
 const ERASE = `UPDATE audit_log SET detail = '{"erased":true}' WHERE environment_id = :env AND target_kind`
 
 export async function eraseDetails(sql: Sql, environmentId: string, kind: string, targets: string[]): Promise<void> {
@@ -61,7 +61,7 @@ const ALL_CONDITIONS = [
 /** Null: entries of every workspace and of the installation. */
 function listAudit(sql: Sql, workspaceId: string | null, { limit, after }: PageById, filter: AuditFilter = {}) {
   const { from, to } = filter
-  // Ids follow the time, so the scan starts and ends near the range.
+  // Ids are ordered by time, so the scan starts and ends near the range.
   const firstId = from === undefined ? null : uuidv7At(from - ID_LAG_MS)
   const lastId = to === undefined ? null : uuidv7At(to + ID_LAG_MS)
   const params = { ...filter, workspaceId, after, firstId, lastId }

@@ -83,7 +83,7 @@ async function listDirectoryGroups(
   return { total, rows: groups }
 }
 
-/** By the identity that signs in or its address. Null: no directory manages the person. */
+/** Finds a person by the identity that signs in or by its address. Null: no directory manages the person. */
 async function findManagedPerson(sql: Sql, accountId: string, email: string | null) {
   const text = `SELECT d.operator_id AS "id", d.active FROM ${PEOPLE}
     WHERE o.id IN (SELECT a.operator_id FROM operator_accounts a WHERE a.provider_id = 'oidc' AND a.account_id = :accountId)
@@ -144,12 +144,15 @@ async function createDirectoryPerson(
     return { outcome: 'full' }
   if (account === null)
     await insertOperator(sql, { id, name, email, emailVerified: 1, createdAt: template.at, password: null })
-  // A person who opened the account with an address that nobody had verified loses it.
+  // Anyone may have opened the account if its address is unverified, so end that password.
   else if (account.emailVerified === 0) await endPassword(sql, id, template.at)
   return store(sql, id, null, { ...givenPerson, active: givenPerson.active ?? true }, roles, template)
 }
 
-/** Read and written under one lock, so that what is not named stays as another request has just left it. */
+/**
+ * Reads and writes under one lock, so that members that the change does not name keep what another request has just
+ * set.
+ */
 async function changeDirectoryPerson(
   sql: Sql,
   id: string,
@@ -243,7 +246,7 @@ async function endAccess(sql: Sql, id: string, email: string, now: number) {
   return { sessions, tokens: await revokeTokensOf(sql, id, now) }
 }
 
-/** The groups that it made. Their people get the roles of a group with each change. */
+/** Groups that the directory created. Each change updates the roles of their people. */
 export const directoryGroupsActs = write({ createDirectoryGroup, changeDirectoryGroup, deleteDirectoryGroup })
 
 const GROUPS_MAX = 10_000

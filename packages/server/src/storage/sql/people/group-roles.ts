@@ -29,7 +29,8 @@ type Target = Pick<ScopeRole, 'role' | 'fromGroups' | 'handRole'> | null
 
 /**
  * Gives the person exactly these roles by groups. A workspace that does not exist gives none. The last owner of a scope
- * stays one. `deactivated`: by a directory, maybe since the sign-in began. `template`: the entry of each change, but for its id, workspace and detail.
+ * remains owner. `deactivated`: a directory deactivated the person, maybe since the sign-in began. `template`: the
+ * audit entry of each change, without its id, workspace and detail.
  */
 async function applyGroupRoles(
   sql: Sql,
@@ -53,8 +54,8 @@ interface PersonGranted {
 }
 
 /**
- * A group has hundreds of people, so their roles and workspaces are read together. A damaged role stays, which the audit log
- * says, and the others change: written anew, it would get a checksum that fits the damage.
+ * A group has hundreds of people, so their roles and workspaces are read together. A damaged role stays as it is,
+ * because rewriting it would give the damage a valid checksum. The audit log says so, and the other roles change.
  */
 export async function applyToPeople(sql: Sql, people: readonly PersonGranted[]) {
   await lockControl(sql)
@@ -114,7 +115,7 @@ async function namedWorkspaces(sql: Sql, granted: readonly GrantedRole[]): Promi
   const byId = await allIn<{ id: string }>(sql, 'SELECT id FROM workspaces WHERE id IN (:names)', { names })
   const text = 'SELECT id, name FROM workspaces WHERE name IN (:names)'
   const byName = await allIn<{ id: string; name: string }>(sql, text, { names })
-  // A name comes before an id of the same text.
+  // If a workspace has the name of another's id, the name wins.
   return new Map([...byId.map(({ id }) => [id, id] as const), ...byName.map(({ id, name }) => [name, id] as const)])
 }
 

@@ -23,7 +23,9 @@ export const invitationsActs = {
 const COLUMNS = `${WORKSPACE_OF_SCOPE} AS "workspaceId",
   ${selectList('id hash email role invited_by inviter_kind inviter_id created_at expires_at ended_at')}`
 
-/** Replaces a pending one of the same person to the same scope. `member`: the person already has a role there. */
+/**
+ * Replaces a pending invitation of the same person to the same scope. `member`: the person already has a role there.
+ */
 async function createInvitation(
   sql: Sql,
   invitation: InvitationRow,
@@ -62,7 +64,7 @@ async function standing(sql: Sql, { inviter, workspaceId, role }: InvitationRow,
     : rightToGive(sql, inviter, { scope: scopeOf(workspaceId), role }, now)
 }
 
-/** Null: the person or token does not have the role, or a higher one, any more, neither in the scope nor everywhere. */
+/** Null: the person or token no longer has the role or a higher one, neither in the scope nor everywhere. */
 export async function rightToGive(
   sql: Sql,
   { kind, id }: NonNullable<InvitationRow['inviter']>,
@@ -122,7 +124,7 @@ async function findInvitationsFor(sql: Sql, email: string, now: number): Promise
 
 /**
  * `gone`: the invitation has become invalid. `changed`: the account was created or deleted since the lookup. `member`:
- * the person has a role there, which stays; the invitation ends.
+ * the person already has a role there, which stays; the invitation ends.
  */
 async function acceptInvitation(
   sql: Sql,
@@ -136,7 +138,7 @@ async function acceptInvitation(
   if (openInvitation === null || openInvitation.endedAt !== null || openInvitation.expiresAt <= now) return 'gone'
   if ('email' in operator) {
     const isTheirs = openInvitation.email === ANY_EMAIL || operator.email === openInvitation.email
-    // Nobody has proved the address, so only the installation makes its account.
+    // Only an invitation that creates accounts may create one for an unverified address.
     if (!openInvitation.createsAccount && operator.emailVerified === 0) return 'gone'
     if (!isTheirs || !(await insertOperator(sql, operator))) return 'changed'
   } else if (openInvitation.operator?.id !== operator.id) {

@@ -22,8 +22,8 @@ const REMEDY = 'Revoke it and create another one, or restore a backup'
 const parsed = withJson<OperatorTokenRow>('allowedAddresses')
 
 /**
- * `forbidden`: the person who creates the token has lost the role meanwhile. With the lock, it waits for an act that ends their
- * access.
+ * `forbidden`: the person who creates the token has lost the role meanwhile. The lock makes the act wait for one that
+ * ends their access.
  */
 async function createOperatorToken(
   sql: Sql,
@@ -92,7 +92,7 @@ async function revokeOperatorToken(
   { now, alsoMade }: { now: number; alsoMade: boolean },
   audit: AuditEntry[],
 ): Promise<{ token: OperatorTokenRow; made: MadeToken[] } | null> {
-  // With the lock, a token that is being created waits, or is found.
+  // With the lock, a token that is being created either waits or is found.
   await lockControl(sql)
   const revoke = `UPDATE operator_tokens SET revoked_at = :now
     WHERE ${inScope(workspaceId)} AND id = :id AND revoked_at IS NULL`
@@ -123,12 +123,12 @@ async function revokeOperatorToken(
   return { token, made: made.map((one) => ({ ...one, revokedAt: now })) }
 }
 
-/** Tokens that a person or token made, and those that these made: who held one has seen what it made. */
+/** Tokens that a person or token made, directly or through other tokens: whoever held one has seen those it made. */
 const MADE = `WITH RECURSIVE made (id) AS (
     SELECT id FROM operator_tokens WHERE creator_id = :creatorId AND creator_kind = :creatorKind
     UNION SELECT t.id FROM made JOIN operator_tokens t ON t.creator_id = made.id AND t.creator_kind = 'token')`
 
-/** Revokes the tokens of a person whose access ends. Resolves with their number. */
+/** Revokes the tokens of a person whose access ends. Returns their number. */
 export async function revokeTokensOf(sql: Sql, operatorId: string, now: number): Promise<number> {
   const text = `${MADE} UPDATE operator_tokens SET revoked_at = :now
     WHERE id IN (SELECT id FROM made) AND revoked_at IS NULL`

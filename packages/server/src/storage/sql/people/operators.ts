@@ -44,7 +44,7 @@ const MEMBER = `${OPERATOR}, ${withSum('operator_roles', 'r.')},
   CASE WHEN ${isDeactivated('o.id')} THEN 1 ELSE 0 END AS "deactivated",
   (SELECT max(s.created_at) FROM operator_sessions s WHERE s.operator_id = o.id) AS "lastSignInAt"`
 
-/** Condition for an account that a directory deactivated. */
+/** SQL: whether a directory deactivated the account. */
 export function isDeactivated(id: string): string {
   return `EXISTS (SELECT 1 FROM directory_people d WHERE d.operator_id = ${id} AND d.active = 0)`
 }
@@ -52,7 +52,7 @@ export function isDeactivated(id: string): string {
 /** The columns of the role are null for a person without one. */
 type ReadMember = MemberRow & { scope: string | null; operatorId: string | null; handRole: Role | null }
 
-/** A damaged role is none. */
+/** A damaged role counts as no role. */
 function toMember(sql: Sql, { scope, operatorId, handRole, ...row }: ReadMember): MemberRow {
   const isIntact = scope === null || takeSum(sql, 'operator_roles', { ...row, scope, operatorId, handRole }, scope)
   delete (row as { rowSum?: number | null }).rowSum
@@ -107,7 +107,10 @@ function findOperatorByEmail(sql: Sql, email: string): Promise<(OperatorRow & { 
   return sql.get(text, { email })
 }
 
-/** Ends no session: each request reads the role anew, from a cache that the control revision clears (credential-cache.ts). */
+/**
+ * Ends no session: each request reads the role again, from a cache that follows the control revision
+ * (credential-cache.ts).
+ */
 async function changeOperatorRole(
   sql: Sql,
   workspaceId: string | null,
@@ -156,7 +159,7 @@ export async function deleteAccount(sql: Sql, id: string, now: number): Promise<
   return true
 }
 
-/** Ends invitations to the address, and those by the person. */
+/** Ends invitations to the address, and those that the person made. */
 export async function endInvitations(sql: Sql, id: string, email: string, now: number): Promise<void> {
   const text = `UPDATE operator_invitations SET ended_at = :now
     WHERE ended_at IS NULL AND (email = :email OR inviter_kind = 'operator' AND inviter_id = :id)`
@@ -164,8 +167,9 @@ export async function endInvitations(sql: Sql, id: string, email: string, now: n
 }
 
 /**
- * Through a trusted identity provider, without an invitation. Null: only groups give roles. `changed`: the address already has an account. `ended`: its
- * account was ended, so only an invitation brings it back.
+ * Creates a person who signs in through a trusted identity provider, without an invitation. Role null: only groups give
+ * roles. `changed`: the address already has an account. `ended`: its account was ended, so only an invitation restores
+ * it.
  */
 async function createOperator(
   sql: Sql,
@@ -230,8 +234,8 @@ async function linkIdentity(
 }
 
 /**
- * Earlier builds stored the subject alone. Those accounts belong to the issuer in force at the first start of this one,
- * or, without an issuer, to none that can be set.
+ * Earlier versions stored only the subject. Those accounts get the issuer that is configured at the first start of this
+ * version; without one, no configurable issuer gets them.
  */
 async function claimIdentities(sql: Sql, issuer: string | null): Promise<number> {
   const text = `UPDATE operator_accounts SET account_id = :start || account_id

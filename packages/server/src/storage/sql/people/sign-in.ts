@@ -111,13 +111,13 @@ function fields({ columns }: Table): string {
     .join(', ')
 }
 
-/** The record by column. */
+/** Converts the members of a record to columns. */
 function storedRecord({ columns }: Table, record: SignInRecord): SignInRecord {
   const givenColumns = Object.entries(columns).filter(([field]) => Object.hasOwn(record, field))
   return Object.fromEntries(givenColumns.map(([field, column]) => [column, record[field] ?? null]))
 }
 
-/** All must hold. The library's other operators are refused before they reach this. */
+/** All conditions must hold. The library's other operators are refused earlier. */
 function conditions({ columns }: Table, where: SignInCondition[]): SqlFragment {
   const params: Record<string, SqlValue | readonly string[]> = {}
   const parts = where.map(({ field, operator, value }, index) => {
@@ -185,13 +185,13 @@ async function setPassword(
   const text = `UPDATE operator_accounts SET password = :hash, updated_at = :now
     WHERE operator_id = :operatorId AND provider_id = 'credential'`
   await sql.run(text, { hash, now, operatorId })
-  // Sign-ins that wait for their second factor began with a credential that may have ended.
+  // A sign-in that waits for its second factor began with a credential that may have ended since.
   await sql.run('DELETE FROM sign_in_challenges WHERE value = :operatorId', { operatorId })
   await endSessions(sql, operatorId, { exceptId: keptSessionId }, [])
   await insertAudit(sql, audit)
 }
 
-/** Longer than any code is valid: from one interval early to one late. */
+/** Longer than the validity of a code, which is from one interval early to one late. */
 const CODE_MS = 2 * 60_000
 
 /** Records that an authenticator code was used to sign in. False: it was already used within its validity. */

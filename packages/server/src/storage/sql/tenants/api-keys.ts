@@ -37,7 +37,7 @@ const NAMED_KEYS =
 const REMEDY = 'Revoke it and create another one, or restore a backup'
 const parsed = withJson<ApiKeyRow>('scopes', 'allowedAddresses')
 
-/** A damaged key is listed, so that it can be revoked, and allows nothing. */
+/** A damaged key can be listed and revoked, but allows nothing. */
 function toRow(sql: Sql, row: object): ApiKeyRow {
   const isIntact = takeSum(sql, 'api_keys', row, (row as ApiKeyRow).environmentId)
   return isIntact ? parsed(row) : { ...(row as ApiKeyRow), scopes: [], allowedAddresses: [], damaged: true }
@@ -177,7 +177,7 @@ async function noteSpoolTrouble(sql: Sql, spools: SpoolTroubleRow[]): Promise<vo
   }
 }
 
-/** Keys are few, and only the doctor asks. */
+/** A full scan is fine: keys are few, and only `tacho doctor` asks. */
 async function readSpoolTrouble(sql: Sql, since: number): Promise<SpoolTroubleSum> {
   const keys = await countOf(sql, 'SELECT COUNT(*) AS count FROM api_keys WHERE spool_trouble_at >= :since', { since })
   const latest = await sql.get<NonNullable<SpoolTroubleSum['latest']>>(
@@ -189,7 +189,7 @@ async function readSpoolTrouble(sql: Sql, since: number): Promise<SpoolTroubleSu
   return { keys, latest }
 }
 
-/** Keys are few, and only the doctor asks. */
+/** A full scan is fine: keys are few, and only `tacho doctor` asks. */
 async function sumLostRequests(sql: Sql, since: number): Promise<LostRequestsSum> {
   const lost = 'FROM api_keys k WHERE k.last_lost_at >= :since'
   const sums = await sql.get<{ keys: number; requests: number }>(

@@ -58,7 +58,7 @@ async function listWorkspaces(
       limit,
     )
   }
-  // The first ids may belong to deleted workspaces, so the needed number is unknown.
+  // Reads all ids, because some may belong to deleted workspaces.
   const text = `SELECT ${WORKSPACE_COLUMNS} FROM workspaces WHERE id IN (:ids)${used} ORDER BY id`
   const rows: WorkspaceRow[] = []
   for (const ids of chunksOf(within.filter((id) => id > start).toSorted())) {
@@ -139,7 +139,7 @@ async function changeEnvironment(
   change: TenantChange,
   audit: AuditEntry[],
 ): Promise<EnvironmentRow | 'name_taken' | null> {
-  // The deletion of the workspace may begin at the same time.
+  // Wait for a concurrent deletion of the workspace.
   await lockControl(sql)
   const row = await findEnvironment(sql, id)
   if (row === null) return null
@@ -156,7 +156,7 @@ interface Archivable {
   archivedAt: number | null
 }
 
-/** `workspaceId`: names differ within it; null: all do. */
+/** `workspaceId`: names must differ within this workspace; null: among all. */
 async function changeTenant<Row extends Archivable>(
   sql: Sql,
   table: 'workspaces' | 'environments',
@@ -165,8 +165,8 @@ async function changeTenant<Row extends Archivable>(
   change: TenantChange,
   audit: AuditEntry[],
 ): Promise<Row | 'name_taken'> {
-  // All changes lock in this order, so that two cannot wait for each other, and two renames at once do not both find
-  // the name free.
+  // Every change takes this lock first, so that two cannot deadlock, and two concurrent renames cannot both find the
+  // name free.
   await lockControl(sql)
   if ('name' in change) {
     if (change.name === row.name) return row
