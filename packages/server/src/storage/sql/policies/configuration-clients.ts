@@ -51,7 +51,7 @@ const COLUMNS = selectList('identified_by client_id key_id revision seen_at')
 const STANDING = `CASE WHEN seen_at < :silent THEN 'SILENT' WHEN revision = :revision THEN 'CURRENT'
   WHEN seen_at > :behind THEN 'BEHIND' ELSE 'UPDATING' END`
 
-/** Lists the clients that have not ended. `counts` covers all pages, and leaves out a standing without clients. */
+/** Lists the clients that have not ended. `counts` covers all pages, and leaves out standings without clients. */
 async function listConfigurationClients(
   sql: Sql,
   environmentId: string,
@@ -68,7 +68,7 @@ async function listConfigurationClients(
   )
   const labelledAt = await latest('SELECT changed_at AS at FROM tool_labels WHERE environment_id = :env')
   const newest = await latest('SELECT max(seen_at) AS at FROM configuration_clients WHERE environment_id = :env')
-  // Compared with each other, not with the clock: processes write what they have seen up to a minute later.
+  // Compares clients with each other, not with the clock: processes write up to a minute late what they have seen.
   const of = {
     env,
     ended: ENDED,

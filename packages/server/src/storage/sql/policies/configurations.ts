@@ -24,7 +24,7 @@ function configurationOf({ prompts, policies, toolLabels = [] }: Content): Confi
   const content = {
     prompts: prompts.toSorted((a, b) => (a.name < b.name ? -1 : 1)),
     policies: policies.toSorted((a, b) => (a.policyId < b.policyId ? -1 : 1)),
-    // Absent where there are none: the text and revision stay as they were.
+    // Left out if empty, so that the text and revision of older configurations stay the same.
     ...(toolLabels.length > 0 && { toolLabels }),
   }
   const revision = hash('sha256', canonicalize(content) ?? '')
@@ -67,7 +67,7 @@ export function findConfiguration(sql: Sql, environmentId: string) {
   return sql.get<Configuration & { text: string }>(text, { env: environmentId })
 }
 
-/** The revision is the checksum of the text: what clients get is what was published. */
+/** Whether the text is what was published: the revision is its checksum. */
 export function isIntact({ revision, text }: Configuration & { text: string }): boolean {
   const read = parsed(text)
   if (read === null || read['revision'] !== revision) return false
@@ -120,8 +120,8 @@ export async function lockConfiguration(sql: Sql, environmentId: string) {
 }
 
 /**
- * `stored`: of stops and labels, which leave the deployed versions as they are. So a damaged version, which nothing publishes, keeps
- * nobody from stopping.
+ * `stored`: for changes of stops and labels, which leave the deployed versions unchanged. So a damaged deployed version
+ * never prevents a stop.
  */
 export async function keepConfiguration(
   sql: Sql,
@@ -144,14 +144,14 @@ export async function keepConfiguration(
 
 const toLabels = withJson<ToolLabelsRow>('rules')
 
-/** Null: nobody gave the environment labels. */
+/** Null: the environment has no labels. */
 async function findToolLabels(sql: Sql, environmentId: string): Promise<ToolLabelsRow | null> {
   const text = `SELECT ${selectList('rules changed_at changed_by')} FROM tool_labels WHERE environment_id = :env`
   const row = await sql.get<object>(text, { env: environmentId })
   return row && toLabels(row)
 }
 
-/** Null: it is damaged. */
+/** Null: the content is damaged. */
 async function readStoredContent(sql: Sql, environmentId: string): Promise<Content | null> {
   const stored = await findConfiguration(sql, environmentId)
   if (stored === null || !isIntact(stored)) return null
@@ -159,7 +159,7 @@ async function readStoredContent(sql: Sql, environmentId: string): Promise<Conte
   return { prompts, policies: policies.filter(({ policyId }) => !policyId.startsWith(STOP_POLICY)) }
 }
 
-/** Fails if a row is damaged: nothing is published from damaged rows. */
+/** Throws if a row is damaged, because nothing is published from damaged rows. */
 async function readDeployedContent(
   sql: Sql,
   env: string,
@@ -193,7 +193,7 @@ async function readDeployedContent(
       assertSum(sql, 'policy_versions', row, env, OTHER_VERSION)
       const { number, onError, policyId, name, description, condition, severity, action } = row
       const policy = { policyId, name, description, version: String(number), condition, severity, action }
-      // Absent in versions without it: their text and revision stay unchanged.
+      // Left out if unset, so that the text and revision of older versions stay the same.
       return onError === null ? policy : { ...policy, onError }
     }),
   }
@@ -201,7 +201,7 @@ async function readDeployedContent(
 
 const OTHER_VERSION = 'Deploy another version of it, or restore a backup'
 
-/** Contents of shares as clients get them, by prompt. Fails if a row is damaged. */
+/** Contents of shares as clients get them, by prompt. Throws if a row is damaged. */
 async function readShareContents(
   sql: Sql,
   environmentId: string,
@@ -231,12 +231,12 @@ async function readShareContents(
 const END_IT = 'End the share, or restore a backup'
 
 /**
- * Labels of the tools of an environment. They are served with its policies, and a change of them is no publication: deployments, versions
- * and their history stay as they are.
+ * Labels of the tools of an environment, served with its policies. Changing them is no publication: deployments,
+ * versions and their history stay unchanged.
  */
 export const toolLabelsActs = { ...lookup({ listToolNames }), ...write({ changeToolLabels }) }
 
-/** Null: there is no such environment. Labels that are there already change nothing. */
+/** Null: there is no such environment. Setting the labels that are already set changes nothing. */
 async function changeToolLabels(
   sql: Sql,
   environmentId: string,
@@ -258,7 +258,10 @@ async function changeToolLabels(
 const isSame = (one: readonly ToolLabel[], other: readonly ToolLabel[]): boolean =>
   JSON.stringify(one) === JSON.stringify(other)
 
-/** Tools with calls since a time. Of erased runs nothing is counted, though the dictionary of names may have theirs. */
+/**
+ * Tools with calls since a time. Tools of erased runs are left out because their calls no longer count, even if the
+ * dictionary still has their names.
+ */
 async function listToolNames(sql: Sql, environmentId: string, from: number): Promise<string[]> {
   const text = `SELECT t.tool FROM (
       SELECT tool_key FROM tool_hours WHERE environment_id = :env AND hour >= :from

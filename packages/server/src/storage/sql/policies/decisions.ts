@@ -13,13 +13,15 @@ import { CALL_COLUMNS } from './simulations.ts'
 
 export const decisionsActs = read({ readDecisions, findDeployedVersions })
 
-/** A call that may run starts in the turn in which it was decided. */
+/** An allowed call starts right after its decision, in the same turn. */
 const STARTS_WITHIN_MS = 1_000
-/** Two decisions of a batch can have a long run between them. */
+/** Large enough for a long run between two decisions of a batch. */
 const ROWS_LOOKED_AT = 500
 const PAGE = { limit: 400, pageBytes: 2_097_152 }
 
-/** The decisions of a run in this time, and the starts of their calls, which have the input of those that ran at once. */
+/**
+ * The decisions of a run in this time, and the starts of their calls. A start has the input of a call that ran at once.
+ */
 async function readDecisions(
   sql: Sql,
   environmentId: string,
@@ -53,7 +55,7 @@ async function findDeployedVersions(
       ON v.workspace_id = :workspaceId AND v.policy_id = asked.column1 AND v.number = CAST(asked.column2 AS BIGINT)
     WHERE v.imported_at IS NULL AND EXISTS (SELECT 1 FROM deployment_changes c WHERE c.environment_id = :env
       AND c.kind = 'policy' AND c.item_id = v.policy_id AND c.to_version = v.number)`
-  // Chunks are padded.
+  // Padded chunks return versions twice, so collect them in a map.
   const versions = new Map<string, PolicyVersionRow>()
   for (const chunk of chunksOf(asked)) {
     const rows = await sql.all<PolicyVersionRow>(text, { env: environmentId, workspaceId, asked: chunk })

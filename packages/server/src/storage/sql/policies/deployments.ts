@@ -94,8 +94,8 @@ function listDeploymentChanges(
 }
 
 /**
- * `restores`: for a rollback, the publication that first deployed the version. `share`: as in `DeployedItem`, where null is
- * absent. Absent here: a share ends only if another version comes into force.
+ * `restores`: for a rollback, the publication that first deployed the version. `share`: as in `DeployedItem`, but
+ * absent instead of null. If absent, a share ends only if another version comes into force.
  */
 export type Target = ItemVersion & { restores?: number | null; share?: number | null }
 
@@ -170,7 +170,10 @@ interface PastChange {
   restores: number | null
 }
 
-/** Each item's newest change that satisfies `condition`, which names the change `n`. A share leaves the version in force as it is. */
+/**
+ * Each item's newest change that satisfies `condition`, in which the change is `n`. Skips shares, because they do not
+ * change the version in force.
+ */
 const newestChange = (condition: string) => `SELECT c.item_id AS id, c.publication,
     c.to_version AS version, c.restores
   FROM (VALUES :asked) AS asked
@@ -180,11 +183,13 @@ const newestChange = (condition: string) => `SELECT c.item_id AS id, c.publicati
       ORDER BY n.publication DESC LIMIT 1)`
 
 const PRESENT = newestChange('')
-/** PostgreSQL takes numbers in `VALUES` for texts. */
+/** The casts are needed because PostgreSQL takes numbers in `VALUES` for texts. */
 const EARLIER = newestChange(` AND n.publication < CAST(asked.column2 AS BIGINT) AND n.to_version IS NOT NULL
       AND n.to_version <> CAST(asked.column3 AS BIGINT)`)
 
-/** A rollback takes the place of the version it restored, so rolling back again goes further back, not forward. */
+/**
+ * A rollback counts at the place of the version that it restored, so the next rollback goes further back, not forward.
+ */
 async function readEarlier(sql: Sql, environmentId: string, items: readonly Item[]) {
   const earlier = new Map<string, Target>()
   for (const kind of DEPLOYABLE_KINDS) {

@@ -27,7 +27,7 @@ const SELECT_POLICY = `SELECT p.workspace_id AS "workspaceId", p.created_at AS "
   FROM policies p
   JOIN policy_versions v ON v.workspace_id = p.workspace_id AND v.policy_id = p.id AND v.number = p.newest`
 
-/** The transaction that holds the policy's row numbers its versions. */
+/** Locks the policy's row: only the transaction that holds it numbers versions. */
 const LOCK = 'UPDATE policies SET newest = newest WHERE workspace_id = :workspaceId AND id = :policyId'
 
 type JoinedPolicy = PolicyVersionRow & { workspaceId: string; policyCreatedAt: number; archivedAt: number | null }

@@ -26,7 +26,7 @@ export const promptsActs = {
 
 const INFO = selectList('id prompt_id number content_hash content_bytes author note created_at imported_at', 'v.')
 
-/** With the columns that reveal damage, which `toInfo` removes. */
+/** Also selects the columns that reveal damage, which `toInfo` removes. */
 const CHECKED = `${INFO}, v.row_sum AS "rowSum", v.content`
 const LISTED = `${INFO}, v.row_sum AS "rowSum",
   CASE WHEN v.content_bytes <= ${LIMITS.promptListedBytes} THEN v.content END AS content`
@@ -145,7 +145,7 @@ async function findPromptVersion(sql: Sql, workspaceId: string, promptId: string
   return { ...row, content: '', damaged: true as const }
 }
 
-/** Whether a version is intact: its row has a checksum, and its content, if it was read, a hash of its own. */
+/** Whether a version is intact. Its row has a checksum, and its content, if it was read, a separate hash. */
 export function isPromptIntact(
   sql: Sql,
   row: Pick<PromptVersionRow, 'contentHash' | 'promptId' | 'number'> & { content: string | null },
@@ -165,7 +165,7 @@ async function changePrompt(
   change: TenantChange,
   audit: AuditEntry[],
 ): Promise<PromptRow | 'name_taken' | { deployedIn: string } | null> {
-  // Renames in a workspace run one after another.
+  // The lock makes renames in a workspace run one after another.
   await sql.run('UPDATE workspaces SET name = name WHERE id = :workspaceId', { workspaceId })
   const prompt = await findPrompt(sql, workspaceId, promptId)
   if (prompt === null) return null

@@ -33,7 +33,7 @@ export const publishActs = write({ publish })
 interface Planned extends Change {
   bytes: number
   restores: number | null
-  /** The former share; it ends unless `share` continues it. */
+  /** The share so far; it ends unless `share` continues it. */
   running: PromptShareRow | null
 }
 
@@ -54,7 +54,7 @@ export async function publish(sql: Sql, publication: NewPublication, audit: Audi
   const { workspaceId } = environment
   const present = await lockConfiguration(sql, environmentId)
   const served = await readServed(sql, environmentId)
-  // First: after the rollback of another person, there may be no earlier version left.
+  // Comes first: after another person's rollback, there may be no earlier version left.
   const overtaken = overtakenBy(served, intent)
   if (overtaken !== null) return overtaken
   const targets = await targetsOf(sql, workspaceId, environmentId, intent)
@@ -73,7 +73,7 @@ export async function publish(sql: Sql, publication: NewPublication, audit: Audi
   return writePublication(sql, publication, present.publication + 1, planned, audit)
 }
 
-/** Checks whether another person published between the operator's read and the lock. */
+/** Checks whether another person published after the operator read the state. */
 function overtakenBy({ deployed }: Served, intent: Intent): Refused | null {
   if (intent.action === 'PROMOTE') return null
   for (const { kind, id, replaces: seen } of intent.items) {
@@ -281,7 +281,7 @@ function auditOf(
 
 const shareOf = ({ version, percent }: PromptShareRow) => ({ version, percent })
 
-/** With another percentage, the same sessions stay in the share. */
+/** Keeps the salt, so that with another percentage, the same sessions stay in the share. */
 function shareRowOf(
   promptId: string,
   share: { version: number; percent: number },

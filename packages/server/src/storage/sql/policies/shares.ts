@@ -47,7 +47,10 @@ export async function putShare(
   await insertRows(sql, 'prompt_shares', [{ environmentId, promptId, version, percent, salt, startedAt, startedBy }])
 }
 
-/** How the runs of each share end that started since, beside those of the version in force. `agentId` null: of every agent. */
+/**
+ * Outcomes of runs that started since each share began, for the share and for the version in force. `agentId` null:
+ * every agent.
+ */
 async function measureShares(
   sql: Sql,
   environmentId: string,

@@ -112,7 +112,7 @@ const OF_KIND: Record<CallKind, string> = {
 export const CALL_COLUMNS = `e.time, r.id AS run, e.seq, r.run_id AS "runId", e.event_id AS "eventId", e.span_id AS "spanId",
   ${eventSession('r.session_id')} AS "sessionId", v.agent_id AS "agentId", v.agent_name AS "agentName"`
 
-/** Events of removed runs wait for their deletion. */
+/** Leaves out events of removed runs that are not deleted yet. */
 const NOT_REMOVED = 'NOT EXISTS (SELECT 1 FROM removed_runs g WHERE g.environment_id = :env AND g.number = e.run)'
 
 async function countToolCalls(
@@ -125,7 +125,7 @@ async function countToolCalls(
   const stored = `SELECT COUNT(*) FROM events e
     WHERE e.environment_id = ${eventEnvironment(sql)} AND ${OF_KIND[kind]}
       AND e.time >= :from AND e.time < :to`
-  // If no runs were removed, the index alone answers the count.
+  // If no runs were removed, the count needs only the index.
   const text = `SELECT CASE WHEN EXISTS (SELECT 1 FROM removed_runs WHERE environment_id = :env)
     THEN (${stored} AND ${NOT_REMOVED}) ELSE (${stored}) END AS count`
   return countOf(sql, text, { env: environmentId, from, to })
@@ -185,7 +185,7 @@ async function listRunPast(sql: Sql, environmentId: string, run: string, { after
   return rows.map((row) => ({ ...row, isHeld: Number(row.isHeld) === 1 }))
 }
 
-/** Payloads are read here and go no further. */
+/** Payloads do not leave this act. */
 
 export const toolEventsActs = read({ listToolEvents })
 

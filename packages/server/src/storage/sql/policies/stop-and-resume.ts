@@ -17,7 +17,7 @@ import { findEnvironment } from '../tenants/workspaces.ts'
 import { keepConfiguration, lockConfiguration } from './configurations.ts'
 import { STOP_COLUMNS, stopsInEffect, toStopRow } from './stops.ts'
 
-/** Other names of a target. */
+/** Most other names of a target. */
 const NAMES_MAX = 100
 
 export const stopAndResumeActs = write({ stop, resume })
@@ -38,7 +38,7 @@ async function stop(sql: Sql, asked: NewStop, audit: AuditEntry[]): Promise<Stop
   const needs = new Set([target, ...needed])
   const fits = () => names.length <= NAMES_MAX && stopCondition({ scope, names }).length <= CONDITION_CHARS
   while (names.length > needs.size && !fits()) names.pop()
-  // A stop with some of the names would let the others go on.
+  // A stop with only some names would not stop the others.
   if (!fits() && names.length > 1) return { outcome: 'too_many_names' }
   const row: StopRow = { ...asked, names, resumedAt: null, resumedBy: null, resumeReason: null }
   await insertRows(sql, 'stops', [row])
@@ -51,7 +51,7 @@ async function stop(sql: Sql, asked: NewStop, audit: AuditEntry[]): Promise<Stop
   return { outcome: 'stopped', stop: row, isKnown }
 }
 
-/** Null: the environment has no such stop. One that has ended stays as it is. */
+/** Null: the environment has no such stop. A stop that has ended stays unchanged. */
 async function resume(
   sql: Sql,
   environmentId: string,
@@ -77,7 +77,7 @@ async function resume(
   return { outcome: 'resumed', stop: toStopRow(ended) }
 }
 
-/** `isReported`: its clients report the target itself, too. */
+/** `isReported`: clients that report this name also report the target. */
 interface KnownName {
   name: string
   isReported: boolean
