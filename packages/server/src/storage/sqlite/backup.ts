@@ -1,5 +1,5 @@
 /**
- * A backup ends with a seal, behind the pages of the store: what the store holds, and the SHA-256 of everything before. SQLite
+ * A backup ends with a seal, after the pages of the store: counts of its rows, and the SHA-256 of everything before it. SQLite
  * ignores bytes behind the last page, so a sealed backup still opens as a database.
  *
  *   pages of the store | counts, as JSON in COUNTS_BYTES | SHA-256 of both in hex | line feed
@@ -68,7 +68,7 @@ async function sealBackup(file: string, counts: BackupCounts): Promise<void> {
   }
 }
 
-/** Reads the whole file. Throws StoreRefused if one bit of it differs from what was sealed. */
+/** Reads the whole file. Throws StoreRefused if one bit differs from the sealed content. */
 function verifySeal(file: string): Seal {
   const descriptor = openSync(file, 'r')
   try {
@@ -100,7 +100,7 @@ function readTail(descriptor: number, size: number): Pick<Seal, 'counts' | 'sha2
     const { form: _, ...counts } = JSON.parse(text.slice(0, COUNTS_BYTES)) as BackupCounts & { form: string }
     return { counts, sha256 }
   } catch {
-    // A changed bit. The hash would tell, too.
+    // A bit has changed. The hash would not match either.
     return null
   }
 }
@@ -139,7 +139,7 @@ interface RestoreOptions {
   from: string
   directory: string
   replace?: boolean
-  /** Accepts a backup without a checksum too, made by a build before them. */
+  /** Also accepts a backup without a checksum, from a version before checksums. */
   unverified?: boolean
 }
 
@@ -164,11 +164,11 @@ export function restoreSqlite({ from, directory, replace = false, unverified = f
     rmSync(copy, { force: true })
     copyFileSync(from, copy, constants.COPYFILE_FICLONE)
     keepPrivate(copy)
-    // The copy, because it becomes the store.
+    // Unseals the copy, because it becomes the store.
     const { sha256, counts } = unseal(copy, from, unverified)
     syncFile(copy)
     const replaced = existsSync(store) ? putAside(store) : null
-    // The acknowledgements of a deleted store do not apply to this one.
+    // The acknowledgements of the replaced store do not apply to this one.
     rmSync(acknowledgedFile(store), { force: true })
     renameSync(copy, store)
     syncDirectory(directory)
@@ -178,7 +178,7 @@ export function restoreSqlite({ from, directory, replace = false, unverified = f
   }
 }
 
-/** Verifies the seal and takes it off. Throws, and leaves nothing, if the store is not what was sealed. */
+/** Verifies the seal and removes it. Throws, and leaves no file, if the store is not what was sealed. */
 function unseal(copy: string, from: string, unverified: boolean): { sha256: string | null; counts: BackupCounts } {
   try {
     const seal = sealOf(copy, from, unverified)

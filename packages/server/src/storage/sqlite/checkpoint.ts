@@ -39,7 +39,7 @@ export function checkpointer(db: Database) {
 
   function isDue(log: number): boolean {
     if (log < triedAt) triedAt = 0
-    // While a reader blocks it, every attempt stalls writers. So try rarely.
+    // While a reader blocks the checkpoint, every attempt stalls writers, so try rarely.
     if (triedAt >= LOG_PAGES_MAX) return log - triedAt >= LOG_PAGES_MAX
     return log - triedAt >= LOG_PAGES || pageCount() - pagesBefore >= NEW_PAGES
   }
@@ -50,7 +50,7 @@ export function checkpointer(db: Database) {
       if (!isDue(log)) return
       triedAt = log
       pagesBefore = pageCount()
-      // The next commit restarts the log if no reader blocks it. A long reader, such as a backup, lets it grow.
+      // The next commit restarts the log if no reader blocks it. During a long read, such as a backup, the log grows.
       checkpoint('PASSIVE')
       if (log >= LOG_PAGES_MAX) emptyLog(WAIT_MS)
     },

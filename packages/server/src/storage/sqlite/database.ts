@@ -9,7 +9,7 @@ export const APPLICATION_ID = 0x54414348
 
 export const STORE_FILE = 'tacho.db'
 
-/** Size the log keeps after a long backup made it grow. */
+/** Size to which the log is cut after a long backup made it grow. */
 const LOG_BYTES_KEPT = 64 * 1_048_576
 
 export function openDatabase(file: string, options: { readonly?: boolean; cacheKib?: number } = {}): Database.Database {
@@ -19,7 +19,7 @@ export function openDatabase(file: string, options: { readonly?: boolean; cacheK
   db.pragma('synchronous = FULL')
   if (!options.readonly) db.pragma('journal_mode = WAL')
   db.pragma('synchronous = FULL')
-  // The writer checkpoints.
+  // Off, because the writer checkpoints by itself.
   db.pragma('wal_autocheckpoint = 0')
   db.pragma(`journal_size_limit = ${LOG_BYTES_KEPT}`)
   db.pragma(`cache_size = -${options.cacheKib ?? 16_384}`)
@@ -27,7 +27,7 @@ export function openDatabase(file: string, options: { readonly?: boolean; cacheK
 }
 
 export function assertDurable(db: Database.Database): void {
-  // Only a write proves it: before the first one, better-sqlite3 may report a setting it does not keep.
+  // Only a write proves the setting: before the first one, better-sqlite3 may report a setting that it does not keep.
   db.prepare('UPDATE control SET revision = revision WHERE id = 1').run()
   const { synchronous, mode } = durability(db)
   if (synchronous !== 2 || mode !== 'wal') {

@@ -1,6 +1,6 @@
 /**
- * Batches on their way to the writer. It gets as many at a time as one commit takes; the others wait, and workspaces take
- * turns, so that none waits for all that another has sent.
+ * Batches on their way to the writer. It gets as many at a time as one commit takes. The others wait, and workspaces
+ * take turns, so that none waits for another's whole backlog.
  */
 import type { EventBatchRows, EventVerdict } from '../record/events.ts'
 import { batchBytes, packedBuffers, isPacked, packBatch, type PackedBatch } from '../record/packed-batch.ts'
@@ -18,9 +18,9 @@ const MESSAGES: Record<WriteRefusal, string> = {
 
 /** Bytes that the writer gets at a time while one workspace records: about 1,400 events of 1 kB. */
 const WRITER_BYTES = 2 * 1_048_576
-/** While several record: smaller commits, so that a batch waits less for those of others. */
+/** Smaller commits while several workspaces record, so that a batch waits less for those of others. */
 const SHARED_WRITER_BYTES = 512 * 1_024
-/** For this long after its last batch, a workspace counts as one that records. */
+/** A workspace counts as recording for this long after its last batch. */
 const RECORDS_MS = 1_000
 
 interface Waiting {
@@ -44,7 +44,7 @@ export function eventQueue(
   function refused(bytes = 0): WriteRefusal | null {
     if (!writer.alive() || isDamaged() || disk.gone() !== null) return 'storage_unavailable'
     if (disk.nearlyFull()) return 'storage_full'
-    // A batch larger than the queue is taken alone.
+    // A batch larger than the queue is accepted only if the queue is empty.
     return queued >= maxBytes || (queued > 0 && queued + bytes > maxBytes) ? 'overloaded' : null
   }
 

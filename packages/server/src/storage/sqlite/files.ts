@@ -4,7 +4,10 @@ import { stat, statfs } from 'node:fs/promises'
 import Database from 'better-sqlite3'
 import { StoreRefused } from '../engine/store.ts'
 
-/** Others may read the directory. SQLite gives a new log the mode of its database. */
+/**
+ * Creates the file with a private mode, because others may read the directory. SQLite gives the log the mode of its
+ * database.
+ */
 export function keepPrivate(file: string): void {
   closeSync(openSync(file, 'a', 0o600))
   for (const each of [file, `${file}-wal`, `${file}-shm`]) {
@@ -42,7 +45,7 @@ function syncPath(name: string) {
 
 const LOCK_FILE = 'tacho.lock'
 
-/** Returns the function that unlocks the directory. So does the end of the process. */
+/** Returns the function that unlocks the directory. The end of the process unlocks it too. */
 export function lockStore(directory: string): () => void {
   const file = path.join(directory, LOCK_FILE)
   keepPrivate(file)
@@ -69,7 +72,7 @@ export async function watchDisk(directory: string, file: string, minFreeBytes: n
   const opened = statSync(file, { throwIfNoEntry: false })
 
   async function readSizes() {
-    // A removed directory keeps its last figure, so that no metric vanishes.
+    // For a removed directory, keep the last figure, so that no metric disappears.
     free = await statfs(directory).then(availableBytes, () => free)
     reportedFull = false
     if (opened !== undefined && gone === null) await lookAtFile(opened)

@@ -7,7 +7,7 @@ import type { Disk } from './files.ts'
 import type { Durability } from './database.ts'
 import { startThread } from './thread.ts'
 
-/** A commit takes milliseconds. */
+/** A commit normally takes milliseconds. */
 const LONG_WAIT_MS = 5_000
 
 interface Inspected {
@@ -94,7 +94,7 @@ async function integrity({ file, slices }: Inspected): Promise<StoreCheck[]> {
     if (payloads !== null) checks.push(slice === null ? payloadsCheck(payloads) : slices.checked(payloads))
     return checks
   } catch (error) {
-    // The file can no longer be opened: the service may still have what it needs in memory.
+    // The file can no longer be opened, but the service may still have what it needs in memory.
     if (error instanceof StoreDamaged) return [{ name: 'integrity', ok: false, detail: `${error.message}${REMEDY}` }]
     throw error
   }
@@ -107,7 +107,7 @@ const REMEDY = '. Restore a backup'
 
 const HEAP_MIB = 512
 
-/** On a reader of its own, so that neither writes nor reads wait for it. */
+/** Runs the task in a new reader thread, so that neither writes nor reads wait for it. */
 export async function runTask(file: string, task: 'backup' | 'check', args: unknown[]): Promise<unknown> {
   const thread = await startThread({ name: 'reader', file, heapMib: HEAP_MIB, onDeath: () => undefined })
   try {

@@ -33,7 +33,7 @@ export interface SqliteOptions {
 const RESCUE = 'what is recorded can be saved with `tacho backup`, as long as this process runs'
 const WRITER_HEAP_MIB = 512
 const READER_HEAP_MIB = 256
-/** A reader takes 20 MB while it serves. */
+/** Bounded, because a reader takes 20 MB while it serves. */
 const MOST_READERS = 8
 
 const defaultReaders = (): number => Math.min(MOST_READERS, Math.max(2, Math.floor(availableParallelism() / 2)))
@@ -108,7 +108,7 @@ export async function openSqliteStorage(options: SqliteOptions): Promise<Storage
         backupStore(
           target,
           () =>
-            // A thread of its own opens the file by its name.
+            // The task's thread opens the file by its name, so the file must still be there.
             (disk.gone() === null
               ? runTask(file, 'backup', [target])
               : readers.call('backup', [target])) as Promise<BackupCounts>,
@@ -181,7 +181,7 @@ function refuseEmptied(db: Database.Database, file: string): void {
   )
 }
 
-/** An error of the system or SQLite on open is for people to fix; any other error is a bug. */
+/** People can fix an error of the system or SQLite on open; any other error is a bug. */
 function refusal(directory: string, error: unknown): unknown {
   const storeProblem = error instanceof Database.SqliteError || (error instanceof Error && 'syscall' in error)
   if (!storeProblem) return error

@@ -11,7 +11,7 @@ import { countRows } from './backup.ts'
 import { transaction } from './transaction.ts'
 import { checkSettings, checkPayloads, type PayloadsChecked, type Snapshot } from '../sql/engine/damage.ts'
 
-/** Less than the writer's: pages are seldom read again soon, and each reader has its own cache. */
+/** Less than the writer's cache: pages are seldom read again soon, and each reader has its own cache. */
 const CACHE_KIB = 8_192
 
 if (parentPort === null) throw new Error('reader.ts runs as a worker thread')
@@ -23,7 +23,7 @@ collectWhenIdle()
 
 port.on('message', (call: Call) => void answer(call))
 
-// Everything an act awaits is already resolved, so calls do not overlap.
+// Calls do not overlap, because everything that an act awaits is already resolved.
 async function answer(call: Call): Promise<void> {
   let replies: Replies
   try {
@@ -56,7 +56,7 @@ function backUp(target: string): BackupCounts {
   }
 }
 
-/** A part of a large file: the payloads after those of `done`, for `budgetMs`. */
+/** A part of a large file: the payloads after `done`, for `budgetMs`. */
 export interface FileSlice {
   done: PayloadsChecked
   budgetMs: number
@@ -65,7 +65,7 @@ export interface FileSlice {
 export interface FileChecked {
   /** Null: not checked, because the file is large. */
   structure: string | null
-  /** Null: they cannot be read. The same is true of the configuration. */
+  /** Null: the payloads cannot be read. `configuration` is null for the same reason. */
   payloads: PayloadsChecked | null
   configuration: StoreCheck | null
 }
@@ -78,7 +78,7 @@ async function checkFile(db: Database.Database, sql: Sql, slice: FileSlice | nul
   return { structure, configuration, payloads: await readable(checkPayloads(snapshot, slice?.done, slice?.budgetMs)) }
 }
 
-/** Null: the rows cannot be read. */
+/** Null instead of an error if the rows cannot be read. */
 async function readable<Result>(check: Promise<Result>): Promise<Result | null> {
   try {
     return await check

@@ -10,10 +10,10 @@
  */
 import type { Call, Thread } from './thread.ts'
 
-/** Longer than the jobs need that read at the same moment, and than a garbage collection. A start takes 100 ms. */
+/** Longer than a garbage collection, and than the jobs that read at the same moment need. A start takes 100 ms. */
 const BUSY_MS = 50
 const IDLE_MS = 60_000
-/** A thread that cannot start costs as much as one that can. */
+/** Delays the next try, because a failed start costs as much as a successful one. */
 const RETRY_MS = 60_000
 
 export async function openReaders(start: () => Promise<Thread>, most: number): Promise<Pick<Thread, 'call' | 'close'>> {
@@ -31,7 +31,7 @@ export async function openReaders(start: () => Promise<Thread>, most: number): P
       clearTimeout(busy)
       busy = undefined
     } else if (threads.length < most) {
-      // If this thread was busy, the answers arrive after the timer.
+      // `setImmediate`: answers that arrived while this thread was busy are handled first.
       busy ??= setTimeout(() => setImmediate(startAnother), BUSY_MS)
     }
     return reader.call(act, args)
@@ -73,7 +73,7 @@ export async function openReaders(start: () => Promise<Thread>, most: number): P
       threads.splice(threads.indexOf(used), 1)
       const ended = thread
         .close()
-        .catch(() => undefined) // it has ended
+        .catch(() => undefined) // the thread has ended
         .finally(() => ending.delete(ended))
       ending.add(ended)
     }

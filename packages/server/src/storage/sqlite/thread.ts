@@ -18,7 +18,7 @@ import type { ActName } from '../sql/acts.ts'
 import type { DamagedPayload, DamagedRow } from '../sql/engine/sql.ts'
 
 export interface Thread {
-  /** `moved` are no longer readable here. */
+  /** The buffers in `moved` are no longer readable here. */
   call(act: Call['act'], args: unknown[], moved?: ArrayBuffer[]): Promise<unknown>
   alive(): boolean
   pending(): number
@@ -107,7 +107,7 @@ export async function startReplacedThread(start: StartThread, onTrouble: (error:
     if (!outOfMemory) return onTrouble(error)
     starting = start(onDeath)
       .then((thread) => void (serving = thread))
-      // Do not replace a thread that ends while opening the store: the next one would end too.
+      // Do not replace a thread that ends while opening the store: the next one would fail too.
       .catch((cause: unknown) => onTrouble(cause instanceof Error ? cause : error))
       .finally(() => (starting = null))
   }

@@ -32,7 +32,7 @@ export async function transaction<Result>(
     try {
       if (db.inTransaction) db.exec('ROLLBACK')
     } catch {
-      // The first error has the cause.
+      // Throw the first error: it has the cause.
     }
     throw error
   }
@@ -50,7 +50,7 @@ export async function transaction<Result>(
 
 export const acknowledgedFile = (file: string): string => `${file}-acknowledged`
 
-/** SQLite keeps this number for the application, on the page that it writes anyway while the file grows. */
+/** SQLite stores this number for the application, on a page that it writes anyway while the file grows. */
 const numberOf = (db: Database): number => db.pragma('user_version', { simple: true }) as number
 
 export function missingChanges(db: Database, file: string): number {
@@ -68,7 +68,7 @@ function readBeside(file: string): string {
 
 export type Changes = ReturnType<typeof countChanges>
 
-/** Length of the longest number, so that a shorter one overwrites the one before. */
+/** Length of the longest number. Shorter ones are padded, so that each overwrites the one before. */
 const CHARS = 12
 
 export function countChanges(db: Database, file: string) {
@@ -88,7 +88,7 @@ export function countChanges(db: Database, file: string) {
       try {
         writeSync(beside, `${String(number).padEnd(CHARS)}\n`, 0)
       } catch {
-        // The store itself is committed. Without this number, a start notices less.
+        // The commit itself succeeded. Without this number, the next start can detect less.
       }
     },
     close(): void {

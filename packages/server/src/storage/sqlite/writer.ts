@@ -32,7 +32,7 @@ let draining = false
 
 port.on('message', (call: Call) => {
   queue.push(call)
-  // After the messages that have arrived with this one, so that they share a commit.
+  // Runs after the messages that have already arrived, so that they share a commit.
   if (!draining) setImmediate(() => void drain())
   draining = true
 })
@@ -108,7 +108,7 @@ function close(): void {
   try {
     checkpoint.all()
   } catch {
-    // The log stays beside the store, and the next start reads it.
+    // If the checkpoint fails, the log stays beside the store, and the next start reads it.
   }
   db.close()
   changes.close()
