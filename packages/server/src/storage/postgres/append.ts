@@ -71,7 +71,7 @@ export interface BatchConnection {
   onSent(): void
 }
 
-/** `isDistributed`: on Citus, whose machines number their transactions themselves. */
+/** `isDistributed`: on Citus, where each machine numbers its own transactions. */
 export function postgresAppendEngine(
   connections: Connections,
   nodeSlot: () => number,
@@ -124,7 +124,7 @@ export function postgresAppendEngine(
   }
 }
 
-/** BEGIN and the locks in one message, because each message costs both sides more than a lock. */
+/** Sends BEGIN and the locks in one message, because each message costs both sides more than a lock. */
 function beginning(environmentIds: string[]): string {
   return ['BEGIN', ...environmentIds.map((id) => removalLock(pg.escapeLiteral(id)))].join('; ')
 }
@@ -185,7 +185,7 @@ function operations(
     if (added.length > 0) {
       const rows = added.map(({ row }) => row)
       const adding = insertedJsonRows(sql, OPEN_RUNS, environmentId, rows)
-      // The insert locks new runs, and they have no events.
+      // The insert has locked all these runs. They are new, so they have no events.
       if (added.length === wanted.length && (await adding).length === added.length) {
         return new Map(added.map(({ run }) => [run.runId, run]))
       }
@@ -245,7 +245,7 @@ function operations(
     return new Map(rows.map((row) => [row.runId, row]))
   }
 
-  /** Runs whose number is not known are looked up first. One that this transaction opened has no events. */
+  /** First looks up the numbers of runs that are not known. A run that this transaction opened has no events. */
   async function findStored(environmentId: string, looked: readonly LookedRun[]): Promise<Set<string>> {
     const [ofWritten, ofOthers]: [SoughtId[], SoughtId[]] = [[], []]
     for (const run of looked) {
@@ -296,7 +296,7 @@ function operations(
   }
 
   const changeRuns: AppendTransaction['changeRuns'] = async (environmentId, runs) => {
-    // A new run was opened with the totals of all its events.
+    // A new run's row was inserted with the totals of all its events, so it needs no update.
     const isLater = ({ isNew, isRecounted }: RunState) => !isNew || isRecounted
     const { counted = [], moved = [] } = Object.groupBy(runs.filter(isLater), ({ isNew, isMoved }) =>
       isNew || isMoved || isDistributed ? 'moved' : 'counted',
@@ -330,7 +330,7 @@ interface SoughtId {
 
 type KnownRuns = LRUCache<string, true>
 
-/** Ids never contain NUL, so it can separate two. */
+/** Ids never contain NUL, so it can separate them. */
 const keyOf = ({ runId, eventId }: Pick<NewEvent, 'runId' | 'eventId'>): string => `${runId}\0${eventId}`
 
 /** All events of a new run are new too, so they are counted here. */

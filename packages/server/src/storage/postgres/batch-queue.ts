@@ -1,6 +1,6 @@
 /**
- * Batches on their way to a commit. Those of one environment that wait share a transaction; environments never share one,
- * because on Citus they may lie on different machines. Workspaces take turns, in a workspace its environments, and in an
+ * Batches on their way to a commit. Waiting batches of one environment share a transaction; environments never share
+ * one, because on Citus they may be on different machines. Workspaces take turns, in a workspace its environments, and in an
  * environment its keys, so that none waits for all that another has sent.
  *
  *   batch: waiting --its runs are free--> in a transaction --the commit is sent--> committing --ended--> answered
@@ -16,14 +16,14 @@ import { batchBytes } from '../record/packed-batch.ts'
 import { StorageError } from '../engine/store.ts'
 import { TurnsByWorkspace, type Holder } from '../engine/turns-by-workspace.ts'
 
-/** Fewer than a node runs, so that another workspace finds one free. */
+/** Fewer than a node can run, so that another workspace always finds a free one. */
 const TRANSACTIONS_PER_WORKSPACE = 4
 /** Enough to share the cost of a commit, and few enough that the batches behind do not wait long. */
 const EVENTS_PER_COMMIT = 1_000
 const BYTES_PER_COMMIT = 8 * 1_048_576
-/** Fewer events than this wait for the next transaction if SMALL_TRANSACTIONS are running. */
+/** While SMALL_TRANSACTIONS are running, fewer events than this wait for the next transaction. */
 const EVENTS_WORTH_A_COMMIT = 400
-/** Two, so that the database has work while Node builds the statements of the other. */
+/** Two, so that the database works on one while Node builds the statements of the other. */
 const SMALL_TRANSACTIONS = 2
 
 export interface BatchQueueOptions<Pipeline> {
@@ -44,7 +44,7 @@ interface Queued {
 }
 
 interface Environment<Pipeline> {
-  /** Holder for the turns between workspaces; the environment stands for a credential. */
+  /** Holder for the turns between workspaces. The environment takes the place of the credential. */
   holder: Holder
   /** Waiting batches, by turn, then by arrival. */
   waiting: Queued[]
@@ -106,13 +106,13 @@ export function createBatchQueue<Pipeline>(options: BatchQueueOptions<Pipeline>)
     return promise
   }
 
-  /** After the requests that arrived with this one, so that they share a commit. */
+  /** Starts after the requests that arrived with this one, so that they share a commit. */
   function startSoon(): void {
     if (!isDue) setImmediate(start)
     isDue = true
   }
 
-  /** One transaction in each turn of the event loop, because encoding its rows takes a millisecond. */
+  /** Starts one transaction in each turn of the event loop, because encoding its rows takes a millisecond. */
   function start(): void {
     isDue = false
     if (active >= transactions) return
@@ -170,11 +170,11 @@ export function createBatchQueue<Pipeline>(options: BatchQueueOptions<Pipeline>)
 
 interface Taken<Pipeline> {
   taken: Queued[]
-  /** The pipeline of the transaction that they must follow. */
+  /** The pipeline of the transaction that these batches must follow. */
   pipeline: Pipeline | null
 }
 
-/** `free`: transactions that may begin now. */
+/** `free`: how many transactions may begin now. */
 function take<Pipeline>(environment: Environment<Pipeline>, free: number): Taken<Pipeline> {
   const { waiting, transactions } = environment
   const [taken, left]: [Queued[], Queued[]] = [[], []]
@@ -208,7 +208,7 @@ function take<Pipeline>(environment: Environment<Pipeline>, free: number): Taken
   return { taken, pipeline }
 }
 
-/** `busy`: the transactions that write to these runs cannot be followed now. */
+/** The pipeline of the transaction that writes to these runs. `busy`: nothing can follow that transaction now. */
 function pipelineBefore<Pipeline>(
   transactions: ReadonlySet<Transaction<Pipeline>>,
   runs: ReadonlySet<string>,

@@ -44,7 +44,7 @@ function tlsOptions(parameters: Record<string, string | undefined>): Tls {
   if (sslmode === 'disable') return false
   const checksRoot = sslrootcert !== undefined && sslrootcert !== 'system'
   const certificates = {
-    // Without a CA file, Node's trusted authorities apply.
+    // Without a CA file, Node trusts its default authorities.
     ...(checksRoot && { ca: certificate('sslrootcert', sslrootcert) }),
     ...(sslcert !== undefined && { cert: certificate('sslcert', sslcert) }),
     ...(sslkey !== undefined && { key: certificate('sslkey', sslkey) }),
@@ -59,7 +59,7 @@ function tlsOptions(parameters: Record<string, string | undefined>): Tls {
       `sslmode must be disable, require, verify-ca or verify-full, not ${JSON.stringify(sslmode)}.`,
     )
   }
-  // Anyone can get a certificate from a public authority for their own name.
+  // A CA file is required, because anyone can get a certificate for their own name from a public authority.
   if (!checksRoot) throw new StoreRefused("sslmode=verify-ca needs your own authority's certificate in sslrootcert.")
   return { ...certificates, ...anyName }
 }
@@ -77,7 +77,7 @@ export interface Timeouts {
   connectMs: number
   statementMs: number
   lockMs: number
-  /** The database ends a silent node's transaction after this, and frees its rows. */
+  /** After this time, the database ends a silent node's transaction and unlocks its rows. */
   idleInTransactionMs: number
 }
 
@@ -111,7 +111,7 @@ export interface Pipeline {
 type End = 'commit' | 'rollback'
 type Work<Result> = (client: PoolClient, atCommit: AtCommit) => Promise<Result>
 
-/** Our own schema, so that a database can be shared. */
+/** A schema of its own lets the database be shared with other programs. */
 export const SCHEMA = 'tacho'
 
 /**
@@ -120,7 +120,9 @@ export const SCHEMA = 'tacho'
  */
 export const UNWANTED = ['seqscan', 'bitmapscan', 'hashjoin', 'mergejoin', 'material', 'incremental_sort']
 
-/** With synchronous_commit off, a crash would lose acknowledged data. All other settings keep it on a disk. */
+/**
+ * With synchronous_commit off, a crash would lose acknowledged data. Every other setting flushes it to a disk first.
+ */
 const SETTINGS = `SELECT set_config('search_path', '${SCHEMA}', false), set_config('jit', 'off', false),
   ${UNWANTED.map((plan) => `set_config('enable_${plan}', 'off', false)`).join(', ')},
   set_config('synchronous_commit', CASE current_setting('synchronous_commit') WHEN 'off' THEN 'on'
@@ -131,7 +133,7 @@ const INT8 = 20
 /** Extra time for a database that does not answer. Otherwise the database times out first and reports a reason. */
 const SILENCE_MS = 5_000
 
-/** Exact in JavaScript, because sums saturate at the largest exact integer. */
+/** A bigint is exact in JavaScript, because sums saturate at the largest exact integer. */
 const types = {
   getTypeParser(oid: number, format?: 'text' | 'binary') {
     return oid === INT8 ? Number : pg.types.getTypeParser(oid, format as 'text')
@@ -146,7 +148,7 @@ export function clientConfig(address: ClientConfig, timeouts: Timeouts): ClientC
     statement_timeout: timeouts.statementMs,
     lock_timeout: timeouts.lockMs,
     idle_in_transaction_session_timeout: timeouts.idleInTransactionMs,
-    // 0 disables the timeout, as for the others.
+    // 0 disables the timeout, as it does for the others.
     query_timeout: timeouts.statementMs === 0 ? 0 : timeouts.statementMs + SILENCE_MS,
     keepAlive: true,
     keepAliveInitialDelayMillis: 10_000,
@@ -157,13 +159,13 @@ export function openConnections({ address, size, timeouts, reachability, verify 
   const pool = new pg.Pool({
     ...clientConfig(address, timeouts),
     max: size,
-    // Opening takes tens of milliseconds, and a request at that moment waits for it.
+    // Connections stay open: opening one takes tens of milliseconds, for which a request would wait.
     idleTimeoutMillis: 0,
-    // Statements that nothing awaits in between are sent together.
+    // Sends statements together if nothing is awaited between them.
     pipeline: true,
     onConnect: (client) => Promise.all([client.query(SETTINGS), verify(client)]) as unknown as void,
   })
-  // The next user of the connection gets the error.
+  // Ignored here, because the next user of the connection gets the error.
   pool.on('error', () => undefined)
   let opened = 0
   pool.on('connect', (client) => {
@@ -278,11 +280,11 @@ export async function inTransaction<Result, Client extends pg.ClientBase>(
   const failure = firstFailure(client)
   const sent: Promise<unknown>[] = []
   const atCommit: AtCommit = (statement) => {
-    // The commit reports its failure.
+    // Ignored here, because the commit reports the failure.
     statement.catch(() => undefined)
     sent.push(statement)
   }
-  // Not awaited: it is sent with the first statement of the work.
+  // Not awaited, so that it is sent with the first statement of the work.
   atCommit(client.query(begin))
   let result: Result
   try {

@@ -15,7 +15,10 @@ const LOST_WORKER =
   /SSL SYSCALL error|invalid socket|server closed the connection|connection not open|could not (?:receive|send) data/
 /** Connection exception, authorization, insufficient resources, operator intervention, system error. */
 const STORE_CLASSES = ['08', '28', '53', '57', '58']
-/** The failed statement is unknown. Citus passes this on from a worker that lost its transaction. */
+/**
+ * SQLSTATE after an earlier statement failed; which one is unknown. Citus passes this on from a worker that lost its
+ * transaction.
+ */
 const IN_FAILED_TRANSACTION = '25P02'
 /** The database ends the connection of a transaction whose next statement does not come, or comes only in part. */
 const IDLE_IN_TRANSACTION = '25P03'
@@ -35,7 +38,7 @@ const LOST_CONNECTION = new Set([
   'Client was closed and is not queryable',
   'Query read timeout',
   'timeout expired',
-  // Requests that arrive during shutdown.
+  // This error ends requests that arrive during shutdown.
   'Cannot use a pool after calling end on the pool',
 ])
 const DISK_FULL = '53100'
@@ -50,7 +53,7 @@ export function isRace(error: unknown): boolean {
   return error instanceof DatabaseError && RACES.includes(error.code ?? '')
 }
 
-/** The key exists already, in a table whose writers always check first. */
+/** Whether a key already exists. Only a race causes this, because the writers of these tables check first. */
 export function isTaken(error: unknown): boolean {
   if (!(error instanceof DatabaseError)) return false
   return error.code === UNIQUE_VIOLATION || (error.code === INTERNAL_ERROR && KEY_OF_SHARD.test(error.message))

@@ -25,7 +25,7 @@ interface Facts extends Record<'version' | 'synchronousCommit' | 'fsync' | 'full
 }
 
 const NEWEST_TESTED_MAJOR = 18
-/** Nodes compare expiry times and limits. */
+/** Nodes compare expiry times and limits by their clocks, so these may differ only a little. */
 const MAX_SKEW_MS = 1_000
 
 const FACTS = `SELECT current_setting('server_version') AS version, current_setting('fsync') AS fsync,
@@ -35,7 +35,7 @@ const FACTS = `SELECT current_setting('server_version') AS version, current_sett
       AS "maxConnections",
     (SELECT max(version) FROM migrations) AS schema, pg_database_size(current_database()) AS bytes`
 
-/** `backend_type` of other users is hidden, but only sessions of clients have a database. */
+/** Only sessions of clients have a database. `backend_type` would be exact, but that of other users is hidden. */
 const SESSIONS = `SELECT coalesce(usename::text, 'unknown') || coalesce(' (' || nullif(application_name, '') || ')', '') AS whose,
     count(*) AS sessions FROM pg_stat_activity WHERE datid IS NOT NULL GROUP BY 1 ORDER BY 2 DESC, 1`
 
@@ -49,7 +49,7 @@ interface Clock {
   offsetMs: number | null
 }
 
-/** A commit takes milliseconds. */
+/** A commit normally takes milliseconds. */
 const LONG_WAIT_MS = 5_000
 const MOST_OWNERS = 4
 
@@ -94,7 +94,7 @@ export async function inspectDatabase(inspected: Inspected): Promise<StoreCheck[
   ]
 }
 
-/** A database may be large because of others, or of free pages: then a pass has few slices. */
+/** A database may be large because of other programs or free pages. A pass then has few slices. */
 async function checkedPayloads(slices: PayloadSlices | null, snapshot: Snapshot): Promise<StoreCheck> {
   if (slices === null) return payloadsCheck(await checkPayloads(snapshot))
   const { done, budgetMs } = slices.next()

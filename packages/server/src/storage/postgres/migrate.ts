@@ -7,19 +7,21 @@ import { checkApplied, readMigrations, type Applied, type Migration } from '../s
 import { StoreRefused } from '../engine/store.ts'
 import { inTransaction, SCHEMA, parseAddress, type Address } from './connections.ts'
 
-/** `TACH`. An advisory lock applies to the whole database. */
+/** `TACH` in ASCII. An advisory lock applies to the whole database. */
 const LOCK = 0x54414348
 const LOCK_POLL_MS = 100
 const OLDEST_MAJOR = 15
 
-/** Marks a migration of one statement that cannot run in a transaction, such as CREATE INDEX CONCURRENTLY. */
+/**
+ * Marks a migration that consists of one statement and cannot run in a transaction, such as CREATE INDEX CONCURRENTLY.
+ */
 const NO_TRANSACTION = '-- no transaction'
 
 export function knownMigrations(): Migration[] {
   return readMigrations(path.join(ROOT, 'packages/server/src/storage/postgres/migrations'))
 }
 
-/** `client` has no timeouts. Returns the names of the applied migrations. */
+/** `client` must have no timeouts. Returns the names of the applied migrations. */
 export async function migrate(client: Client, migrations: Migration[] = knownMigrations()): Promise<string[]> {
   await checkServer(client)
   await client.query(`SET search_path = ${SCHEMA}`)
@@ -58,7 +60,7 @@ export async function appliedMigrations(client: Pick<Client, 'query'>): Promise<
   return (await client.query<Applied>(text)).rows
 }
 
-/** Polled instead of awaited, because CREATE INDEX CONCURRENTLY waits for every running statement. */
+/** Polls the lock instead of waiting for it, because CREATE INDEX CONCURRENTLY waits for every running statement. */
 async function takeLock(client: Client): Promise<void> {
   for (;;) {
     const { rows } = await client.query<{ taken: boolean }>('SELECT pg_try_advisory_lock($1) AS taken', [LOCK])
@@ -104,8 +106,8 @@ async function apply(client: Client, { version, name, sha256, text }: Migration)
 }
 
 /**
- * A statement ends with a line that ends with a semicolon, outside of $$. Each is a query of its own, because Citus sends
- * the whole query to its workers with each change of a distributed table.
+ * A statement ends with a line that ends with a semicolon, outside of $$. Each becomes a separate query, because Citus
+ * sends the whole query to its workers with each change of a distributed table.
  */
 function statementsOf(text: string): string[] {
   const statements = ['']
@@ -209,7 +211,7 @@ async function connect({ config, shown }: Address, deadline: number): Promise<pg
 
 const NETWORK_CODES = /^(ECONNREFUSED|ECONNRESET|ENOTFOUND|EAI_AGAIN|ETIMEDOUT|EHOSTUNREACH|ENETUNREACH)$/
 
-/** Waiting may help: the database is starting, stopping, overloaded or not yet reachable. */
+/** Whether waiting may help: the database is starting, stopping, overloaded or not yet reachable. */
 function isPassing(error: unknown): boolean {
   if (error instanceof DatabaseError) return /^(57|53)/.test(error.code ?? '')
   const { code = '', message } = error as NodeJS.ErrnoException

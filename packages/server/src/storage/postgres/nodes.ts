@@ -15,7 +15,7 @@ import { statement } from './sql.ts'
 
 const BEAT_MS = 3_000
 const EXPIRY_MS = 15_000
-/** Measuring a large database reads the sizes of many files. */
+/** Rare, because measuring a large database reads the sizes of many files. */
 const MEASURE_EVERY_BEATS = 20
 
 const NOW = '(extract(epoch FROM clock_timestamp()) * 1000)::bigint'
@@ -28,16 +28,16 @@ const JOIN = statement(`INSERT INTO nodes (slot, node_id, started_at, heartbeat_
   SELECT (SELECT min(slot) FROM generate_series(0, (SELECT count(*) FROM nodes)) AS slot
     WHERE slot NOT IN (SELECT nodes.slot FROM nodes)), $1, ${NOW}, ${NOW}`)
 const LEAVE = statement('DELETE FROM nodes WHERE node_id = $1')
-/** Sessions of ours that wait for the rest of a statement: no timeout of the database ends them, and they hold rows. */
+/** Ends sessions of ours that wait for the rest of a statement: they hold rows, and no database timeout ends them. */
 const END_HALF_SENT = statement(`SELECT pg_terminate_backend(pid) FROM pg_stat_activity
   WHERE datname = current_database() AND usename = current_user AND application_name = current_setting('application_name')
   AND state = 'active' AND wait_event = 'ClientRead' AND state_change < clock_timestamp() - $1 * interval '1 millisecond'`)
 const MEASURE = statement('SELECT pg_database_size(current_database()) AS bytes')
 
-/** Slower answers, except the first, do not set the clock. */
+/** Slower answers are too inexact to set the clock, except for the first. */
 const LONGEST_READING_MS = 1_000
 
-/** Times that decide are the database's. People and other programs still compare clocks. */
+/** The database's clock decides everything, but people and other programs still compare clocks. */
 const MAX_SKEW_SECONDS = 1
 
 /** The clocks of all nodes, as each has measured its own. */
@@ -69,7 +69,7 @@ export async function joinNodes({ connections, silentMs, now, onWarning }: NodeO
 
   let beating: Promise<void> | null = null
 
-  /** Concurrent callers share it, so that heartbeats do not pile up before a silent database. */
+  /** Concurrent callers share one heartbeat, so that heartbeats do not pile up while the database is silent. */
   const beat = (): Promise<void> => (beating ??= beatOnce().finally(() => (beating = null)))
 
   async function beatOnce(): Promise<void> {
@@ -113,7 +113,7 @@ export async function joinNodes({ connections, silentMs, now, onWarning }: NodeO
   }
 
   await beat()
-  // The next heartbeat follows a failed one. The connections also report an unreachable database.
+  // After a failed heartbeat, the next one tries again. The connections also report an unreachable database.
   const timer = setInterval(
     () =>
       void beat()

@@ -36,9 +36,9 @@ export interface PostgresOptions {
 }
 
 const TIMEOUTS: Timeouts = { connectMs: 10_000, statementMs: 20_000, lockMs: 10_000, idleInTransactionMs: 20_000 }
-/** Attempts for a write that lost a race. */
+/** Attempts for a write that fails because of a concurrent one. */
 const TRIES = 3
-/** Certificates, tokens of identity providers and signatures still depend on this machine's clock. */
+/** Limited because certificates, tokens of identity providers and signatures still depend on this machine's clock. */
 const MAX_OFFSET_MS = 30_000
 /** After the database's disk was full, writes are refused for this long. */
 const FULL_MS = 5_000
@@ -66,7 +66,7 @@ export async function openPostgresStorage(options: PostgresOptions): Promise<Sto
   }
   const shared = { address: address.config, timeouts, reachability, verify }
   const connections = openConnections({ ...shared, size: poolSize })
-  // Heartbeats and cache revisions must succeed even if all other connections are busy.
+  // A separate connection, because heartbeats and cache revisions must succeed even if all others are busy.
   const ownConnection = openConnections({ ...shared, size: 1 })
   const nodes = await joinNodes({
     connections: ownConnection,
@@ -136,7 +136,7 @@ export async function openPostgresStorage(options: PostgresOptions): Promise<Sto
   }
 
   async function appendEvents(batch: EventBatchRows | PackedBatch) {
-    // The batch would wait behind batches of the same runs that the database does not answer.
+    // Fail at once: the batch would wait behind batches of the same runs that the database does not answer.
     reachability.check()
     try {
       return await commits.during(
@@ -150,7 +150,7 @@ export async function openPostgresStorage(options: PostgresOptions): Promise<Sto
 
   const schema = newestVersion(knownMigrations())
   const installation = (await call('secret', 'write', ['installation', randomUUID()])) as string
-  // This time belongs to the start, not to a caller.
+  // Do not count the time of the start as time of a caller's acts.
   actMs = 0
   identity = { installation, schema }
   const probe = startProbe({ address: address.config, identity, reachability, commits })
@@ -160,7 +160,7 @@ export async function openPostgresStorage(options: PostgresOptions): Promise<Sto
     engine: 'postgres',
     appendEvents,
     writesRefused,
-    // The probe knows.
+    // Needs no query, because the probe knows.
     async ping() {
       reachability.check()
     },

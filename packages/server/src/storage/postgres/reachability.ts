@@ -1,12 +1,13 @@
 /**
- * Whether the database answers. Everybody asks here, so that nobody waits for a database that is away.
+ * Whether the database answers. Every request asks here first, so that none waits for a database that is away.
  *
  *   here --cannot connect--> away --pause over--> retried by the next request --connected--> here
  *     |                       ^------------------------cannot connect----'
  *     +--the probe's statement is late, or its answer is not ours--> away --the probe's answer is ours--> here
  *
  * While it is away, requests fail at once, and those under way end too: reads at once, batches after BATCH_MS, because
- * the database may still answer. Pauses double up to LONGEST_PAUSE_MS. Only the probe's own answer ends what it found.
+ * the database may still answer. Pauses double up to LONGEST_PAUSE_MS. Only the probe's own answer ends an outage that it
+ * found.
  */
 import pg, { DatabaseError, type ClientBase, type ClientConfig } from 'pg'
 import { StorageError, StoreAway } from '../engine/store.ts'
@@ -15,7 +16,7 @@ import { setTimeout as wait } from 'node:timers/promises'
 import type { WaitingCommits } from '../engine/store-checks.ts'
 
 export type Reachability = ReturnType<typeof createReachability>
-/** `refused`: calls that failed while it was away. */
+/** `refused`: number of calls that failed while the database was away. */
 export type OnReachable = (reachable: boolean, facts: { why: string; seconds?: number; refused?: number }) => void
 
 const FIRST_PAUSE_MS = 50
@@ -27,7 +28,7 @@ export function createReachability(onChange: OnReachable) {
   let failures = 0
   let silentUntil = 0
   let lastFailure: unknown = null
-  /** The probe's. */
+  /** Reason that the probe reported. */
   let reason: string | null = null
   let awaySince: number | null = null
   let refused = 0
@@ -65,7 +66,7 @@ export function createReachability(onChange: OnReachable) {
     return new StoreAway(reason ?? CANNOT_CONNECT, cause)
   }
 
-  /** Ends the wait, not the work: the connection is used until the database answers, or is closed. */
+  /** Stops waiting but not the work: the connection is used until the database answers, or is closed. */
   function untilAway<Result>(work: Promise<Result>, waiting = reads): Promise<Result> {
     const { promise, resolve, reject } = Promise.withResolvers<Result>()
     waiting.add(reject)
@@ -85,7 +86,7 @@ export function createReachability(onChange: OnReachable) {
       silentUntil = 0
       here()
     },
-    /** Returns the error for the caller. */
+    /** Notes the error and returns the one for the caller. */
     failed(error: unknown): unknown {
       if (error instanceof OtherDatabase) {
         probeFailed(error.message)
@@ -118,7 +119,7 @@ export function createReachability(onChange: OnReachable) {
 
 /** Whether a connection leads to the database of this installation: after a failover it may be an empty one, or an old copy. */
 
-/** The message is for clients. */
+/** The message is for clients, so it names no secret. */
 class OtherDatabase extends Error {}
 
 /** Identity that the store's database reports. */
@@ -157,15 +158,15 @@ function otherDatabase(otherIdentity: Identity | null, { installation, schema }:
 }
 
 /**
- * Asks the database twice a second on a connection of its own, so that readiness, metrics and requests know from memory how it
- * is: whether it answers, and whether it is the database of this installation.
+ * Asks the database twice a second on a separate connection whether it answers and whether it is the database of this
+ * installation. So readiness, metrics and requests know this from memory.
  *
  *   connecting --connected--> asking --answer--> pausing --PROBE_MS--> asking
  *       ^                       |--late: the database is away, the question stays open--> asking
  *       +---cannot connect------+--no answer for GIVE_UP_MS, or the connection is lost--> connecting
  */
 const PROBE_MS = 500
-/** Counted in turns of this process, because a busy machine answers later than an idle one. */
+/** Measured in turns of this process's event loop, because a busy machine answers later than an idle one. */
 const LATE_MS = 2_000
 const GIVE_UP_MS = 7_000
 const TURN_MS = 100
@@ -178,7 +179,7 @@ const BLOCKERS = `SELECT DISTINCT b.pid, b.usename AS "user", b.application_name
     AND NOT EXISTS (SELECT 1 FROM pg_stat_activity o WHERE o.pid = b.pid AND o.wait_event_type = 'Lock')
   ORDER BY 4 DESC NULLS LAST LIMIT 5`
 
-/** If the role of a session may not be seen, its `state` is null. Then nothing is known. */
+/** `state` is null for a session whose role may not be seen, so that session may be older too. */
 const OLDER_TRANSACTIONS = `SELECT count(*)::int AS count FROM pg_stat_activity
   WHERE datname = current_database() AND pid <> pg_backend_pid()
     AND (state IS NULL OR xact_start < clock_timestamp() - make_interval(secs => $1))`
@@ -201,7 +202,7 @@ export function startProbe({ address, identity, reachability, commits }: ProbeOp
   const stopping = new AbortController()
   let client: pg.Client | null = null
 
-  /** Known before it is connected, so that `drop` also ends an attempt. */
+  /** `client` is set before it connects, so that `drop` also ends an attempt. */
   async function connect(): Promise<pg.Client> {
     client = new pg.Client({ ...address, connectionTimeoutMillis: GIVE_UP_MS, keepAlive: true })
     client.on('error', () => undefined)
@@ -212,7 +213,8 @@ export function startProbe({ address, identity, reachability, commits }: ProbeOp
 
   async function ask(): Promise<void> {
     let turns = 0
-    // Not one timer: while this process is busy, such as at its start, an answer waits unread although the database is not late.
+    // Counts turns instead of one timeout: while this process is busy, such as at its start, an answer in time waits
+    // unread.
     const timer = setInterval(() => {
       turns++
       if (turns === LATE_MS / TURN_MS) reachability.probeFailed('The database does not answer')
@@ -223,7 +225,7 @@ export function startProbe({ address, identity, reachability, commits }: ProbeOp
       const fault = otherDatabase(answer, identity)
       if (fault !== null) {
         reachability.probeFailed(fault)
-        // The next connection may lead to the right one.
+        // Reconnect, because the next connection may lead to the right database.
         drop()
       } else if (answer !== null) {
         reachability.probeAnswered()
@@ -231,7 +233,7 @@ export function startProbe({ address, identity, reachability, commits }: ProbeOp
       }
     } catch (error) {
       drop()
-      // Requests have their connections.
+      // Too many connections is no outage: requests already have their connections.
       const isCrowded = error instanceof DatabaseError && error.code === TOO_MANY_CONNECTIONS
       if (!isCrowded && !stopping.signal.aborted) reachability.probeFailed('The database cannot be reached')
     } finally {
@@ -239,7 +241,7 @@ export function startProbe({ address, identity, reachability, commits }: ProbeOp
     }
   }
 
-  /** A node that is not ready gets no writes that could show it that they succeed again. */
+  /** A node that is not ready gets no writes, so no write could show that writes succeed again. */
   async function lookForBlockers(): Promise<void> {
     const agoMs = commits.gaveUpAgoMs()
     if (agoMs === null || client === null) return
@@ -248,7 +250,7 @@ export function startProbe({ address, identity, reachability, commits }: ProbeOp
   }
 
   function drop(): void {
-    // Not `end`, which would wait for the database.
+    // `end` would wait for the database.
     client?.connection.stream.destroy()
     client = null
   }

@@ -16,7 +16,7 @@ import { ownText } from '../sql/record/known-rows.ts'
 import { cachedRunBytes, UNCHANGED, type RunState } from '../sql/record/run-state.ts'
 import { statement } from './sql.ts'
 
-/** Runs count their seqs here: on SQLite, the store does. */
+/** On PostgreSQL, runs count their own seqs; on SQLite, the store does. */
 const COLUMNS: Columns = {
   ...Object.fromEntries(RUN_COLUMNS.map(([, column, type]) => [column, type])),
   last_seq: 'bigint',
@@ -39,11 +39,17 @@ export const OPEN_RUNS: InsertedTable = {
   conflict: 'ON CONFLICT (environment_id, run_id) DO NOTHING RETURNING number',
 }
 
-/** An equality would allow the planner to scan another index of the tenant. Only this key's index has this order. */
+/**
+ * An order instead of an equality, for which the planner might scan another index of the tenant. Only this key's index
+ * has this order.
+ */
 const oneOf = (key: string, value: string) => `${key} >= ${value} AND ${key} <= ${value} ORDER BY ${key} LIMIT 1`
 const runOf = (selected: string, runId: string) =>
   `(SELECT ${selected} FROM runs WHERE environment_id = $1 AND ${oneOf('run_id', runId)}`
-/** A range of both columns. With one run, the planner may read and sort all of its events before statistics know them. */
+/**
+ * A range of both columns. For an equality on the run, the planner may read and sort all of its events while statistics
+ * lack them.
+ */
 export const eventOf = (selected: string, run: string, eventId: string) => {
   const [key, sought] = ['(e.run, e.event_id)', `(${run}, ${eventId})`]
   return `(SELECT ${selected} FROM events AS e WHERE e.environment_id = $1 AND ${key} >= ${sought} AND ${key} <= ${sought}
@@ -58,8 +64,9 @@ const NUMBERS = COUNTED.filter(([, , type]) => type === 'bigint')
 const TEXTS = COUNTED.filter(([, , type]) => type === 'text')
 
 /**
- * For locked runs of which no index changes: a third cheaper than the insert, and with numbers alone another seventh. The
- * planner has one way to the rows, by number and then by their place. `$2`: their numbers; then an array of each column.
+ * Updates locked runs if no indexed column changes. This is a third cheaper than the insert, and with numbers alone
+ * another seventh. The planner has only one way to the rows: by number, and then by their place. `$2`: their numbers;
+ * then an array of each column.
  */
 function countRuns(counted: readonly (typeof COUNTED)[number][]) {
   const columns = counted.map(([, column]) => column)
@@ -74,12 +81,12 @@ const COUNT_NUMBERS = countRuns(NUMBERS)
 
 type CountedValues = ReturnType<typeof columnValues>
 
-/** Texts as COUNT_RUNS last wrote them. If a write does not commit, its run is read into a new state. */
+/** Texts as COUNT_RUNS last wrote them. If a write does not commit, its run is read into a new state without them. */
 const writtenTexts = new WeakMap<RunState, readonly unknown[]>()
 
 const TEXTS_BYTES = 200
 
-/** Upper bound of their memory. */
+/** Upper bound of the memory of a run's written texts. */
 const writtenBytes = (run: RunState): number =>
   (writtenTexts.get(run) ?? []).reduce<number>(
     (sum, text) => sum + (typeof text === 'string' ? 2 * text.length : 0),
@@ -92,7 +99,7 @@ export function runRow(run: RunState): Row {
   return [...RUN_COLUMNS.map(([name]) => values[name]), run.lastSeq, values.sessionKey, run.namedSession]
 }
 
-/** Statements without their first parameter, the environment. */
+/** Statements without the value of their first parameter, the environment. */
 export function countStatements(runs: readonly RunState[]): { name: string; text: string; values: string[] }[] {
   const { numbers = [], all = [] } = Object.groupBy(runs.map(columnValues), (run, index) => {
     const [texts, before] = [TEXTS.map(([name]) => run[name]), writtenTexts.get(runs[index]!)]
@@ -112,7 +119,7 @@ export function countStatements(runs: readonly RunState[]): { name: string; text
 export interface LockedRun {
   index: number
   number: number
-  /** The transaction that wrote it, and the one that locks it. */
+  /** `version`: the transaction that wrote the row. `transaction`: the one that locks it. */
   version: string | null
   transaction: string | null
 }
@@ -124,14 +131,14 @@ const lockRuns = (versions: string) =>
 export const LOCK_RUNS = lockRuns('xmin AS version, pg_current_xact_id()::xid AS transaction')
 export const LOCK_DISTRIBUTED_RUNS = lockRuns('NULL AS version, NULL AS transaction')
 
-/** `$2`: runs that are locked. */
+/** Reads runs that are already locked. `$2`: their ids. */
 export const READ_RUNS = statement(`SELECT r.* FROM unnest($2::text[]) AS x (run_id),
   LATERAL ${runOf(`${STORED_RUN}, last_seq AS "lastSeq"`, 'x.run_id')}) AS r`)
 
 /** Finds the events that are already stored. `$2`: event ids, and `$3`: for each, the number of its run. */
 export const FIND_EVENTS = statement(`SELECT x.n - 1 AS index
   FROM unnest($2::text[], $3::bigint[]) WITH ORDINALITY AS x (event_id, run, n), LATERAL ${eventOf('1', 'x.run', 'x.event_id')} AS e`)
-/** The same by ids of runs. `$4`: numbers of those without events. */
+/** As FIND_EVENTS, but by ids of runs. `$4`: the numbers of runs without events. */
 export const FIND_EVENTS_BY_RUN = statement(`SELECT x.n - 1 AS index
   FROM unnest($2::text[], $3::text[], $4::bigint[]) WITH ORDINALITY AS x (event_id, run_id, empty, n),
   LATERAL ${runOf('number', 'x.run_id')}) AS r, LATERAL ${eventOf('1', 'NULLIF(r.number, x.empty)', 'x.event_id')} AS e`)
@@ -148,14 +155,18 @@ export function writtenRuns() {
   })
   return {
     numberOf: (place: string): number | undefined => written.peek(place)?.run.number,
-    /** At most one transaction has it: another one reads the row. Null: the row is not as it was written here. */
+    /**
+     * Removes the run from the cache, so only one transaction has it. Null: the row is not what this node last wrote.
+     */
     take(place: string, { number, version }: LockedRun): RunState | null {
       const known = written.get(place)
       if (known === undefined || known.version !== version || known.run.number !== number) return null
       written.delete(place)
       return known.run
     },
-    /** Call this when its row is written: what its transaction noted would keep a batch in memory. */
+    /**
+     * Call this when the run's row is written. Resets what its transaction noted, which would keep a batch in memory.
+     */
     keep(place: string, run: RunState, version: string): void {
       written.set(ownText(place), { run: Object.assign(run, UNCHANGED), version })
     },

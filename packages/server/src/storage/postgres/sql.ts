@@ -32,7 +32,7 @@ interface PageRow extends Record<string, unknown> {
   pageBytes: number
 }
 
-/** The database sums the sizes, so that it sends no row that does not fit. */
+/** The database sums the sizes, so that it does not send rows that do not fit. */
 function pageText(text: string): string {
   return `SELECT * FROM (
       SELECT found.*, ROW_NUMBER() OVER () AS "pageRow", COUNT(*) OVER () AS "pageRows",
@@ -52,7 +52,7 @@ interface Statement {
 const portable = new Map<string, Statement>()
 let count = 0
 
-/** The text numbers its parameters itself: `$1`. Call this once per text. */
+/** For a text that numbers its parameters itself: `$1`. Call this once per text. */
 export function statement(text: string): Statement {
   return { name: `tacho_${++count}`, text }
 }
