@@ -27,7 +27,7 @@ export interface CopyWatch {
   onProgress?: (phase: 'copy' | 'verify', rows: number, total: number, table: string) => void
   now?: () => number
   rowsPerBatch?: number
-  /** The source has the schema of another build: copies what both have. */
+  /** The source has another version's schema: copy the tables and columns that both have. */
   otherBuild?: boolean
 }
 
@@ -37,11 +37,11 @@ export interface CopyReport {
   outcome: 'copied' | 'resumed' | 'already_copied'
   rows: number
   tables: { name: string; rows: number; checksum: string }[]
-  /** Columns of the source that this version has no place for. */
+  /** Columns of the source that do not exist in this version. */
   left: string[]
 }
 
-/** A batch of the largest payloads is in memory twice. */
+/** Bounded, because a batch of the largest payloads is in memory twice. */
 const ROWS_PER_BATCH = 500
 const CURSORS = 'cursors'
 
@@ -104,7 +104,7 @@ async function countAll(source: Source, columns: Map<string, string[]>): Promise
 
 async function refuseFull(target: Target): Promise<void> {
   for (const { name } of COPIED_TABLES) {
-    // Every store has one row of control.
+    // Every new store has one row in `control`.
     if ((await target.count(name)) > (name === 'control' ? 1 : 0)) {
       throw new StoreRefused(`${capital(target.place)} is not empty: it has rows in ${name}. Copy into an empty store.`)
     }
@@ -152,7 +152,7 @@ async function copyTable(context: Context, table: NamedTable, onRows: (rows: num
   const progress = progressOf(state, table)
   const columns = context.columns.get(table.name) ?? []
   if (progress.done) return
-  // A table that the other build did not have.
+  // A table that does not exist in the source's version.
   if (columns.length === 0) return
   for await (const { rows, after, numbering } of rowsOf(context, table, progress)) {
     Object.assign(progress, { rows: progress.rows + rows.length, after, numbering })
@@ -163,7 +163,7 @@ async function copyTable(context: Context, table: NamedTable, onRows: (rows: num
   await target.write(table.name, columns, [], state)
 }
 
-/** In the target's form. Reads ahead while the previous rows are written. */
+/** Converts rows to the target's form. Reads ahead while the previous rows are written. */
 async function* rowsOf({ source, target, columns, rowsPerBatch }: Context, table: NamedTable, from: TableProgress) {
   const order = scanKeyOf(table, source.engine)
   const wanted = (columns.get(table.name) ?? []).filter(
@@ -184,10 +184,10 @@ async function* rowsOf({ source, target, columns, rowsPerBatch }: Context, table
     if (table.name === 'runs') await renumberRuns(rows, source, target)
     if (!isLast) {
       ahead = source.read(table, wanted, after, rowsPerBatch)
-      // The awaiting caller gets the error. If writing fails first, no caller awaits it.
+      // Whoever awaits the read gets its error. If writing fails first, nothing awaits it.
       ahead.catch(() => undefined)
     }
-    // Old cursors name the old seqs. Without their secret they are rejected instead of misread.
+    // Old cursors contain old seqs. Without their secret they are rejected instead of misread.
     const copiedRows = table.name === 'secrets' && isRenumbered ? rows.filter((row) => row['name'] !== CURSORS) : rows
     yield { rows: copiedRows, after, numbering }
     if (isLast) return

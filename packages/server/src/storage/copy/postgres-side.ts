@@ -8,7 +8,7 @@ import { StoreRefused } from '../engine/store.ts'
 import { valueText, readsOf, writesOf, type Row, type SeqSpan, type Side, type Source, type Target } from './side.ts'
 
 const WAIT_MS = 10_000
-/** `TACI`. Prevents two copies into one store, which would mix their rows. */
+/** `TACI` in ASCII. Prevents two copies into one store, which would mix their rows. */
 const LOCK = 0x54414349
 const UNHURRIED = { connectMs: 10_000, statementMs: 0, lockMs: 0, idleInTransactionMs: 0 }
 const BYTES_PER_STATEMENT = 8 * 1_048_576
@@ -26,7 +26,7 @@ export async function openPostgresSource(url: string, whileRunning: boolean): Pr
       ...sideOf(client, shown),
       async checkUnused() {
         if (whileRunning) return
-        // Outside the snapshot, which would not show processes that start later.
+        // Queried outside the snapshot, which would not show nodes that start later.
         const alive = await once(url, aliveNodes)
         if (alive === 0) return
         throw new StoreRefused(
@@ -52,7 +52,7 @@ export async function openPostgresTarget(url: string): Promise<Target> {
     if (!rows[0]?.taken) throw new StoreRefused(`Another copy into ${shown} is already running.`)
     const alive = await aliveNodes(client)
     if (alive > 0) throw new StoreRefused(`${alive} processes of Tacho serve from ${shown}. Stop them first.`)
-    // A database crash loses the last rows together with the state that counts them.
+    // Off is safe: a database crash loses the last rows together with the state that counts them.
     await client.query('SET synchronous_commit = off')
     const side = sideOf(client, shown)
     return { ...side, ...targetOf(client, side) }
@@ -104,7 +104,7 @@ function sideOf(client: pg.Client, shown: string): Omit<Source, 'checkUnused'> {
     ...readsOf(postgresSql(client)),
     async seqSpans(runs) {
       const spans = new Map<number, SeqSpan>()
-      // By environment, like its index and, on Citus, its machine.
+      // One query per environment, like the index and, on Citus, the machine of its rows.
       for (const [environment, ids] of Map.groupBy(runs.keys(), (run) => runs.get(run))) {
         const { rows } = await client.query<SeqSpan & { run: number }>(SEQ_SPANS, [environment, ids])
         for (const { run, min, max } of rows) spans.set(run, { min, max })
@@ -118,7 +118,7 @@ function sideOf(client: pg.Client, shown: string): Omit<Source, 'checkUnused'> {
 const SEQ_SPANS = `SELECT run, min(seq) AS min, max(seq) AS max FROM events
   WHERE environment_id = $1 AND run = ANY($2::bigint[]) GROUP BY run`
 
-/** The numbers of the copied rows were given out by another store. */
+/** Continues after the numbers of the copied rows, which another store assigned. */
 const TAKE_NUMBERS = `SELECT setval('numbers', GREATEST((SELECT COALESCE(max(number), 0) FROM runs),
   (SELECT COALESCE(max(number), 0) FROM removed_runs), (SELECT COALESCE(max(number), 0) FROM envelopes)) + 1, false)`
 
@@ -153,7 +153,7 @@ function* chunks(rows: readonly Row[], columns: readonly string[]): Generator<st
   let some: string[] = []
   let bytes = 0
   for (const row of rows) {
-    // Numbers too are texts, because the database would parse them as numerics.
+    // Sends numbers as texts, because the database would parse them as numerics.
     const values = columns.map((column) => valueText(row[column]))
     const text = JSON.stringify(values)
     if (some.length > 0 && bytes + text.length > BYTES_PER_STATEMENT) {

@@ -30,7 +30,7 @@ export interface TableProgress {
 
 interface Numbering {
   next: number
-  /** `run`: of the last row. `offset`: added to its seqs. */
+  /** `run`: the run of the last row. `offset`: what is added to the seqs of that run. */
   run: number | null
   offset: number
 }
@@ -41,13 +41,13 @@ export interface Side {
   columns(table: string): Promise<Map<string, string>>
   count(table: string): Promise<number>
   read(table: NamedTable, columns: readonly string[], after: Value[] | null, limit: number): Promise<Row[]>
-  /** By the run's number, given with its environment. Runs without events are missing. */
+  /** Spans by the run's number, of runs given with their environment. Runs without events are missing. */
   seqSpans(runs: ReadonlyMap<number, string>): Promise<Map<number, SeqSpan>>
   close(): Promise<void>
 }
 
 export interface Source extends Side {
-  /** Unique, and the same wherever the store lies. */
+  /** Unique, and independent of where the store is. */
   identity(): Promise<string>
   checkUnused(): Promise<void>
 }
@@ -67,7 +67,7 @@ type Checksum = ReturnType<typeof newChecksum>
 
 const MASK = (1n << 64n) - 1n
 
-/** Exact, and the same on every engine. */
+/** The exact value as text, the same on every engine. */
 export function valueText(value: Value | undefined): string | null {
   if (value === null || value === undefined) return null
   return Buffer.isBuffer(value) ? value.toString('base64') : String(value)
@@ -91,9 +91,9 @@ export function checksumText({ sum }: Checksum): string {
 }
 
 /**
- * The embedded engine numbers the events of the whole store in the order of arrival; PostgreSQL, those of each run. So
- * PostgreSQL can keep the seqs. In the embedded engine, each run's events get a range of their own, with the same order
- * and gaps. The result depends only on the source, so it can be verified.
+ * The embedded engine numbers all events of the store in the order of arrival; PostgreSQL numbers those of each run. So
+ * PostgreSQL can keep the seqs. In the embedded engine, each run's events get a separate range, with the same order and
+ * gaps. The result depends only on the source, so it can be verified.
  */
 
 export function firstNumbering(): Numbering {

@@ -10,10 +10,10 @@ import { StoreRefused } from '../engine/store.ts'
 import { readsOf, writesOf, type Row, type SeqSpan, type Side, type Source, type Target } from './side.ts'
 
 const TARGET_CACHE_KIB = 262_144
-/** About 80 MB of log. */
+/** A checkpoint at about 80 MB of log. */
 const PAGES_PER_CHECKPOINT = 20_000
 
-/** `isOther`: of a build whose schema is not this one's. */
+/** `isOther`: the store has another version's schema. */
 export function openSqliteSource(directory: string, isOther = false): Source {
   const file = path.join(directory, STORE_FILE)
   if (!existsSync(file)) throw new StoreRefused(`There is no store in ${directory}.`)
@@ -39,7 +39,7 @@ export function openSqliteTarget(directory: string): Target {
   const unlock = lockStore(directory)
   try {
     const db = openDatabase(path.join(directory, STORE_FILE), { cacheKib: TARGET_CACHE_KIB })
-    // A machine crash may lose the last rows together with the state that counts them.
+    // NORMAL is safe: a machine crash loses the last rows together with the state that counts them.
     db.pragma('synchronous = NORMAL')
     db.pragma(`wal_autocheckpoint = ${PAGES_PER_CHECKPOINT}`)
     const isBegun = appliedMigrations(db).at(-1)?.name === COPYING
@@ -77,7 +77,9 @@ function sideOf(db: Database, directory: string, unlock: () => void): Omit<Sourc
   }
 }
 
-/** Events name their environment by a number that only this store uses. The copy sees its id. */
+/**
+ * Events name their environment by a number that is valid only in this store, so the copy reads the environment's id.
+ */
 const isNumbered = (table: string, column: string) => table === 'events' && column === 'environment_id'
 const ENVIRONMENT = '(SELECT n.environment_id FROM environment_numbers n WHERE n.number = events.environment_id)'
 const NUMBER = '(SELECT number FROM environment_numbers WHERE environment_id = ?)'
