@@ -1,9 +1,12 @@
-/** A recorder, an SDK instance in one run, numbers its events from 1. Its counts are one text: events cost no row. */
+/**
+ * A recorder is one SDK instance in one run. It numbers its events from 1. The counts of all recorders are one text in
+ * the run's row, so events cost no row.
+ */
 
 export interface Numbering {
-  /** RECORDER_CHARS of its recorder, the number in base 36, and a dot if it is the last number. */
+  /** RECORDER_CHARS of the recorder's id, the number in base 36, and a dot if it is the last number. */
   number: string | null
-  /** JSON of `Drop[]`: its recorder's totals so far. */
+  /** JSON of `Drop[]`: the recorder's totals so far. */
   drops: string | null
 }
 
@@ -24,7 +27,7 @@ export interface Drop {
 }
 
 const RECORDER_CHARS = 5
-/** Events of further recorders count as not numbered. */
+/** Events of recorders beyond this number count as not numbered. */
 export const MOST_RECORDERS = 50
 export const MOST_REASONS = 8
 
@@ -84,7 +87,7 @@ function recorderOf(
 function noteNumber(recorder: Recorder, number: string): void {
   let value = 0
   let at = RECORDER_CHARS
-  // A third of the time of parseInt, for each event.
+  // Parsed by hand: a third of the time of parseInt, and it runs for each event.
   for (; at < number.length && number.charCodeAt(at) !== DOT; at++) {
     const code = number.charCodeAt(at)
     value = value * 36 + (code < LETTERS ? code - ZERO : code - LETTERS + 10)
@@ -112,7 +115,7 @@ function addDrops({ dropped }: Recorder, drops: string, ownText: (text: string) 
 
 export const droppedBy = ({ dropped }: Recorder): number => dropped.reduce((sum, { count }) => sum + count, 0)
 
-/** An upper bound: a client may count an event as dropped that arrived, if the answer was lost. */
+/** An upper bound: if an answer was lost, a client may count an event as dropped that has arrived. */
 export function recordedBy(recorder: Recorder): number {
   const { highest, arrived, rejected, isDone } = recorder
   return isDone ? highest : Math.max(highest, arrived + rejected + droppedBy(recorder))

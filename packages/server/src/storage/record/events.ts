@@ -48,7 +48,7 @@ export interface NewEvent extends SentEvent, Numbering {
   latencyMs: number | null
   promptUse: PromptUse | null
   toolUse: ToolUse | null
-  /** For an outcome also why the run was cancelled, which is no error. */
+  /** Why the event failed. For an outcome also why the run was cancelled, which is no error. */
   failure: EventFailure | null
   said: Said | null
   traits: string | null
@@ -88,7 +88,7 @@ export interface EventBatchRows {
   importing?: ImportedRun | undefined
   /** Holder whose turn the append uses; default: that of its environment. */
   holder?: Holder | undefined
-  /** The family of the API key that recorded them: only its own approvals are noted. */
+  /** The family of the API key that recorded the events: only approvals of this family are noted. */
   keyFamily?: string | undefined
 }
 
@@ -162,12 +162,12 @@ export interface EventFilter {
   rowsLookedAt: number
 }
 
-/** `lookedTo`: where to continue if the page ended at the scan limit; otherwise its last row. */
+/** `lookedTo`: where to continue if the page ended at the scan limit; otherwise continue after its last row. */
 export type EventRowsRead = Page<EventRowRead> & { lookedTo?: TimelinePlace }
 
 /**
- * Title and last answer of a run, in its row for lists of runs. The title is the first question, or else the label of
- * the first step, whatever the order of arrival. Both are content: they are removed with the payloads.
+ * Title and last answer of a run, stored in its row for lists of runs. The title is the first question, or else the
+ * label of the first step, in any order of arrival. Both are content, so they are removed with the payloads.
  */
 
 interface Line {
@@ -231,7 +231,7 @@ type Row = [isAsked: 0 | 1, title: LineRow, answer?: LineRow]
 const rowOf = ({ time, eventId, text }: Line): LineRow => [time, eventId, text]
 const lineOf = ([time, eventId, text]: LineRow): Line => ({ time, eventId, text })
 
-/** Counts of usage in an event besides its columns; null: none. */
+/** Usage of an event that has no column of its own, as text; null: none. */
 export function countedText({ eventType, usage, toolUse, promptUse }: CountedCall): string | null {
   if (eventType !== 'LLM_CALL' && toolUse === null) return null
   const tokens = usage ? [usage.promptTokens, usage.completionTokens] : []

@@ -1,6 +1,6 @@
 /**
- * Why a run failed or was cancelled, in its row for lists of runs: the closing outcome, or else the latest error,
- * whatever the order of arrival. The message is content, in a column of its own: it is removed with the payloads.
+ * Why a run failed or was cancelled, stored in its row for lists of runs: the closing outcome, or else the latest
+ * error, in any order of arrival. The message is content, in a separate column, so it is removed with the payloads.
  */
 import { hash } from 'node:crypto'
 import type { FailedWith, FailurePlace } from '@tacho/contract/issues/failure.ts'
@@ -18,11 +18,11 @@ export interface RunFailure extends EventFailure {
   failed: readonly FailedPlace[]
 }
 
-/** An outcome repeats the error of a tool, but does not name the tool. */
+/** The place of a tool's error. An outcome that repeats the error does not name the tool. */
 interface FailedPlace {
   time: number
   errorClass: string | null
-  /** Hash of the message, which is content; null: no message. */
+  /** Hash of the message, so that no content is kept; null: no message. */
   mark: string | null
   place: FailurePlace
 }
@@ -40,7 +40,7 @@ export function foundFailure(failure: EventFailure, at: Pick<RunFailure, 'eventI
   return { ...failure, ...at, failed }
 }
 
-/** Events arrive in any order, and the result must be the same. */
+/** Events arrive in any order, but the result must be the same. */
 export function keptFailure(known: RunFailure | null, newFailure: RunFailure): RunFailure {
   if (known === null) return newFailure
   const failed = newFailure.failed.length === 0 ? known.failed : latestPlaces([...known.failed, ...newFailure.failed])
@@ -71,7 +71,7 @@ export function failurePlace(failure: RunFailure): FailurePlace {
       ? errorClass !== null && one.errorClass === errorClass
       : one.mark === mark && (one.errorClass ?? errorClass) === (errorClass ?? one.errorClass)
   const same = failure.failed.filter(isSame)
-  // If the message was removed, as by retention, the error may belong to another tool.
+  // If the message was removed, for example by retention, the error may belong to another tool.
   if (mark === null && same.length > 1) return place
   return (same.find((one) => one.place.kind !== 'step') ?? same[0])?.place ?? place
 }

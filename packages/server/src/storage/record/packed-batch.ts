@@ -1,7 +1,7 @@
 /**
- * A batch as one text and one array of numbers: cloning a hundred objects takes the HTTP thread longer than validating them. A
- * text that equals the one of the previous event is not sent again, and the writer also uses one string for both. Payloads stay
- * in the body of their request, which moves to the writer.
+ * A batch as one text and one array of numbers: cloning a hundred objects takes the HTTP thread longer than validating
+ * them. A text that equals that of the previous event is not sent again, and the writer uses one string for both.
+ * Payloads stay in the body of their request, which moves to the writer.
  */
 import { PROBLEM_KINDS } from '@tacho/contract/engine/words.ts'
 import type { ApprovalNote } from '../approvals/approvals.ts'
@@ -24,7 +24,7 @@ export type PackedBatch = Omit<EventBatchRows, 'events' | 'body'> & PackedEvents
 
 export const isPacked = (batch: EventBatchRows | PackedBatch): batch is PackedBatch => typeof batch.events === 'number'
 
-/** In buffers, which can be moved between threads. The texts must be well-formed Unicode. */
+/** Packs events into buffers, which can be moved between threads. The texts must be well-formed Unicode. */
 export function packEvents(events: NewEvent[]): PackedEvents {
   const rows = { environmentId: '', receivedAt: 0, events, rejections: [] }
   const { bytes, text, body, numbers } = packBatch(rows, batchBytes(rows))
@@ -129,7 +129,7 @@ export function unpackBatch({ events, text: packed, body, numbers, bytes: _, ...
   let before: NewEvent | null = null
   const unpacked: NewEvent[] = []
   for (let count = 0; count < events; count++) {
-    // In the order in which packBatch adds them.
+    // Reads members in the order in which packBatch adds them.
     const event: NewEvent = {
       eventId: always(),
       clientId: always(before?.clientId),
@@ -197,7 +197,7 @@ export function unpackBatch({ events, text: packed, body, numbers, bytes: _, ...
 
 const EVENT_BYTES = 500
 
-/** Approximate. Characters stand for bytes, because counting bytes costs more than it is worth. */
+/** Approximate: counts characters instead of bytes, because counting bytes costs more than it is worth. */
 export function batchBytes({ events }: EventBatchRows): number {
   return events.reduce((sum, { payload }) => sum + payload.length + EVENT_BYTES, 0)
 }

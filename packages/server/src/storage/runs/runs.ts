@@ -8,7 +8,7 @@ import type { Judge } from './scores.ts'
 import type { UncostedSum, UsageSums } from './usage.ts'
 
 export interface RunRow extends UsageSums {
-  /** Internal: a parameter `run` is this id, `runId` the external one. */
+  /** Internal id. A parameter `run` is this id, `runId` the external one. */
   id: string
   runId: string
   sessionId: string | null
@@ -34,11 +34,11 @@ export interface RunRow extends UsageSums {
   pinnedAt: number | null
   ruleClosedAt: number | null
   payloadsRemoved: number
-  /** The number that sorts the list, if not the start. */
+  /** The number by which the list is sorted, if not by start. */
   rank?: number
 }
 
-/** Columns for the gaps of a run: one request reads thousands of rows. */
+/** Only the columns that show a run's gaps, because one request reads thousands of rows. */
 export type GapRow = Pick<
   RunRow,
   'id' | 'runId' | 'startedAt' | 'agentId' | 'agentName' | 'agentDisplayName' | 'recorders'
@@ -60,7 +60,7 @@ export interface RunCriteria {
   hasGaps?: true | undefined
   from?: number | undefined
   to?: number | undefined
-  /** Only runs of the newest requests for approval, of which this many are examined. */
+  /** Only runs of the newest requests for approval: this many requests are examined. */
   approvalsLookedAt?: number | undefined
   /** Needs `scan`. */
   stalledAt?: number | undefined
@@ -74,22 +74,22 @@ export interface RunCriteria {
   /** Share of the runs in percent, sampled. Needs `scan`. */
   share?: number | undefined
   scoreOrder?: 'lowest' | 'highest' | undefined
-  /** Returns only ended runs, the greatest first. */
+  /** Only ended runs, the greatest value first. */
   rankedBy?: RunRanking | undefined
 }
 
-/** `runsLookedAt`: if other filters are given, a page ends after scanning this many runs, however few match. */
+/** `runsLookedAt`: with other filters, a page ends after scanning this many runs, however few match. */
 export interface RunRanking {
   by: Exclude<RunSort, 'newest'>
   runsLookedAt: number
 }
 
-/** The filters that no index answers, as the API takes them. */
+/** The filters without an index, as the API takes them. */
 export interface RunScan extends Pick<RunFilterValues, RunFiltersBy<'scan' | 'trait'>> {
   runsLookedAt: number
 }
 
-/** `lookedTo`: where to continue if the page ended at a bound; otherwise its last row. */
+/** `lookedTo`: where to continue if the page ended at a bound; otherwise continue after its last row. */
 export type RunsRead = Page<RunRow> & { lookedTo?: RunPlace }
 
 export type RunPage = PageAfter<RunPlace>
@@ -126,7 +126,7 @@ export interface TraceSpan {
 export interface UnendedTrace {
   runId: string
   spans: TraceSpan[]
-  /** The trace ends after this time without an event. */
+  /** The trace counts as ended after this time without an event. */
   idleMs: number
 }
 
@@ -139,7 +139,7 @@ export interface AgentRow {
   externalId: string | null
   reportedName: string
   displayName: string | null
-  /** Null: it is in use, or a run of it started later. */
+  /** Null: the agent is not archived, or a run of it started later. */
   archivedAt: number | null
   lastRunAt: number
 }
@@ -151,7 +151,10 @@ export interface AgentFilter {
   search?: string | undefined
 }
 
-/** Traits find a run. They are lines in its row, one per name, because a page of runs examines many rows. */
+/**
+ * Traits serve searches for runs. They are lines in the run's row, one per name, because a page of runs examines many
+ * rows.
+ */
 
 export const TRAIT_KINDS = ['tool', 'model', 'policy', 'prompt', 'tag', 'meta', 'loop'] as const
 export type TraitKind = (typeof TRAIT_KINDS)[number]
@@ -163,7 +166,7 @@ export function traitLine(kind: TraitKind, name: string): string {
   return `${kind}:${JSON.stringify(name)}\n`
 }
 
-/** Null: any name of this kind. A `meta` without a value: any value. */
+/** `name` null: any name of this kind. A `meta` without a value: any value of its key. */
 export function soughtTrait(kind: TraitKind, name: string | null): string {
   if (name === null) return `\n${kind}:`
   if (kind === 'meta' && !name.includes('=')) return `\n${traitLine(kind, name).slice(0, -2)}=`
@@ -171,16 +174,16 @@ export function soughtTrait(kind: TraitKind, name: string | null): string {
 }
 
 export const NO_TRAITS = '\n'
-/** Characters for one run. Further names are dropped. */
+/** Characters of a run's traits. Names beyond them are dropped. */
 export const TRAITS_CHARS = 4_096
-/** Tags and metadata leave room for tools, models and loops. */
+/** Limit of tags and metadata, which leaves room for tools, models and loops. */
 const LABELLED_CHARS = 3_072
 
 export function addTraits(traits: string, ofEvent: string): string {
   if (traits.includes(`\n${ofEvent}`)) return traits
   return ofEvent.split(/(?<=\n)/).reduce((all, line) => {
     if (all.includes(`\n${line}`)) return all
-    // A former value goes even if the latest has no room: none is better than a wrong one.
+    // Removes the former value even if the latest has no room: no value is better than a wrong one.
     const others = line.startsWith('meta:') ? withoutKey(all, line) : all
     const most = !/^(tag|meta):/.test(line)
       ? TRAITS_CHARS
@@ -191,7 +194,7 @@ export function addTraits(traits: string, ofEvent: string): string {
   }, traits)
 }
 
-/** The latest value of a key counts. */
+/** Removes the earlier line of a key, because its latest value counts. */
 function withoutKey(traits: string, line: string): string {
   const at = traits.indexOf(`\n${line.slice(0, line.indexOf('=') + 1)}`)
   return at < 0 ? traits : traits.slice(0, at) + traits.slice(traits.indexOf('\n', at + 1))

@@ -11,7 +11,7 @@ export interface Judge {
   id: string
 }
 
-/** `number`: of a boolean 0 or 1; null: a category. */
+/** `number`: 0 or 1 for a boolean; null for a category. */
 export interface ScoreValue {
   kind: ScoreKind
   number: number | null
@@ -27,7 +27,7 @@ export interface NewScore extends ScoreValue {
   target: string | null
 }
 
-/** Null `sentAs`: an operator gave it. */
+/** `sentAs` null: an operator gave the score. */
 export type ScoreRow = RowOf<'scores'>
 
 type SentScore = Pick<ScoreRow, 'scoredAt' | 'sentAs'>
@@ -41,7 +41,10 @@ export interface RunScoreRow extends ScoreValue {
   scoredAt: number
 }
 
-/** Sums that another score changes. `numbers`: how many scores are not categories. `sum`: the sum of those. */
+/**
+ * The sums of a run and name that a new score changes. `numbers`: how many scores are not categories. `sum`: the sum of
+ * those.
+ */
 export interface RunScoreSums extends RunScoreRow {
   sentAs: string | null
   numbers: number
@@ -54,21 +57,24 @@ export interface ScoreNameRow {
   scoredAt: number
 }
 
-/** `category` null: the row of its numbers. */
+/** `category` null: the row with the numbers. */
 export interface ScoreSumRow {
   key: string
   keyName: string | null
   name: string
   category: string | null
   given: number
-  /** Over all scores of the name: runs, those among them with numbers, and the sums of these and of their squares. */
+  /**
+   * Over all scores of the name: the number of runs, how many of them have numbers, and the sums of these numbers and
+   * of their squares.
+   */
   runs: number
   numbers: number
   total: number
   squares: number
 }
 
-/** Judgements of one name and step, to which the judge has not contributed. */
+/** Scores of one name and step that are hidden from a judge who has not scored it. */
 export interface HiddenScoreRow {
   run: string
   name: string
@@ -110,7 +116,7 @@ export function runScores(scores: readonly SummedScore[]): RunScoreSums[] {
   return [...sums.values()]
 }
 
-/** `replaced`: the score whose place it takes. It must be the earlier one. */
+/** `replaced`: the earlier score whose place the new one takes. */
 export function addScore(
   sums: RunScoreSums | undefined,
   score: SummedScore,
@@ -135,14 +141,14 @@ export function addScore(
 }
 
 /**
- * Exact sums, independent of order, from which values can be subtracted again: Shewchuk, Adaptive Precision Floating-Point
+ * Exact sums in any order, from which values can be subtracted again: Shewchuk, Adaptive Precision Floating-Point
  * Arithmetic, 1997.
  */
 
 /** Numbers of ascending size whose digits do not overlap. Their sum is exact. */
 export type ExactSum = readonly number[]
 
-/** A thousand of the largest numbers stay finite. A power of two changes no digit. */
+/** Scaled, so that the sum of a thousand of the largest numbers stays finite. A power of two changes no digit. */
 const SCALE = 2 ** -10
 
 export function addExactly(sum: ExactSum, number: number): ExactSum {
@@ -171,7 +177,7 @@ function rounded(sum: ExactSum): number {
     lost = lastPart - (next - total)
     total = next
   }
-  // Half of a last digit is rounded to even, unless what follows is on the same side.
+  // Half of the last digit was rounded to even. Round it the other way if the rest has the same sign.
   const twice = total + lost * 2
   const isHalf = lost !== 0 && twice - total === lost * 2
   return isHalf && Math.sign(lost) === Math.sign(parts.at(-1) ?? 0) ? twice : total

@@ -8,7 +8,7 @@ import type { RunRow } from './runs.ts'
 export interface SearchSettingsRow {
   state: 'ON' | 'REMOVING'
   changedAt: number
-  /** Runs that started before this are not yet marked for indexing. Null: all are marked. */
+  /** Runs that started before this time are not yet marked for indexing. Null: all are marked. */
   olderBefore: number | null
   /** The last marked run among those that started at `olderBefore`. */
   olderId: string | null
@@ -41,11 +41,11 @@ export type SearchRead = Page<SearchHitRow> & { lookedTo?: SearchPlace }
 
 export interface RunSearch extends PageAfter<TimelinePlace> {
   text: string
-  /** A page ends after so many events or so many bytes of payloads. `piece`: what one statement reads. */
+  /** A page ends after this many events or bytes of payloads. `piece`: what one statement reads. */
   bounds: { events: number; bytes: number; piece: { limit: number; pageBytes: number } }
 }
 
-/** `lookedTo`: where to continue; null: at the end. */
+/** `lookedTo`: where to continue; null: the search has reached the end. */
 export interface RunSearchRead {
   rows: { event: EventRowRead; snippet: SnippetPart[] }[]
   examined: number
@@ -55,7 +55,7 @@ export interface RunSearchRead {
 export interface UnindexedRun {
   run: number
   id: string
-  /** Marks when the run was read: if events were added since, the run stays marked. */
+  /** Marks of the run when it was read. If events were added since, the run stays marked. */
   marks: number
   indexedSeq: number
   isComplete: boolean
@@ -63,11 +63,11 @@ export interface UnindexedRun {
 }
 
 /**
- * Reads queries and events, on every engine, so all find the same events. A word is a sequence of letters and digits,
- * in lower case and without accents. Characters of scripts without spaces are words of their own.
+ * Reads queries and events in the same way on every engine, so all find the same events. A word is a sequence of
+ * letters and digits, in lower case and without accents. In scripts without spaces, each character is a word.
  */
 
-/** Words side by side in `field`; null: in the label or in a text of the payload. */
+/** Words next to each other in `field`; null: in the label or in a text of the payload. */
 export interface SearchClause {
   field: SearchField | null
   words: string[]
@@ -179,7 +179,7 @@ export function requiredTerms(clauses: readonly SearchClause[]): string[] {
   return [...new Set(required.flatMap(({ field, words }) => words.map((word) => term(field, word))))]
 }
 
-/** 32 bits. `seed` keeps the words of tenants apart. */
+/** A hash of 32 bits. `seed` makes the words of each tenant different. */
 export function hashOf(text: string, seed = 0x811c9dc5): number {
   let hash = seed
   for (let index = 0; index < text.length; index++) hash = Math.imul(hash ^ text.charCodeAt(index), 0x01000193)
@@ -208,7 +208,7 @@ export function matchEvent(event: SearchedEvent, clauses: readonly SearchClause[
   const textsOfField = texts.get(field) ?? []
   const hasHit = (text: string) => sought.some((one) => placeOf(wordsIn(text), one) !== -1)
   const nearest = textsOfField.find(hasHit) ?? ''
-  // A label that was cut is the beginning of a text of the payload, which goes on after the hit.
+  // A label that was cut is the beginning of a text of the payload. Take that text, because it continues after the hit.
   const whole = nearest.endsWith(MORE) ? textsOfField.find((text) => text !== nearest && hasHit(text)) : undefined
   const first = whole ?? nearest
   const near = wordsOfSnippet(wordsIn(first), sought)
@@ -222,7 +222,7 @@ export function matchEvent(event: SearchedEvent, clauses: readonly SearchClause[
 export const soughtText = (text: string): RegExp => new RegExp(RegExp.escape(text), 'giu')
 
 export function containedIn({ eventType, label, payload }: SearchedText, sought: RegExp): SnippetPart[] | null {
-  // A payload without escapes has all of its texts as they are.
+  // A payload without escapes contains its texts literally, so a search in it is enough.
   const isAsItIs = !payload.includes('\\')
   const texts = isAsItIs && !isIn(payload, sought) ? [label, eventType] : [label, ...payloadTexts(payload), eventType]
   const first = texts.find((text) => isIn(text, sought))
@@ -243,7 +243,7 @@ function rangesIn(text: string, sought: RegExp): Range[] {
   return ranges
 }
 
-/** Look only for words that a snippet can show: a text may have a hundred thousand hits. */
+/** Keep only words that a snippet can show, because a text may have a hundred thousand hits. */
 function wordsOfSnippet(words: readonly Word[], sought: readonly string[][]): readonly Word[] {
   const places = sought.map((one) => placeOf(words, one)).filter((place) => place !== -1)
   const from = Math.min(...places)
@@ -295,7 +295,7 @@ function snippetOf(text: string, hits: readonly Range[]): SnippetPart[] {
   return parts
 }
 
-/** The start of the next word before the hit; a text without spaces begins where it is cut. */
+/** The first start of a word between `from` and the hit. A text without spaces starts at `from`. */
 function wordStart(text: string, from: number, hit: number): number {
   const space = text.slice(from - 1, hit).search(/\s/)
   return space === -1 ? from : from + space

@@ -4,7 +4,7 @@ export interface UsageSums {
   promptTokens: number
   completionTokens: number
   totalTokens: number
-  /** Integer of 1e-9 units. */
+  /** Integer, in units of 1e-9. */
   costNanos: number
 }
 
@@ -15,22 +15,22 @@ export interface UsageWindow {
   /** Exclusive. */
   to: number
   stepMs: number
-  /** By agent, of a window that is one step: also how long people waited. */
+  /** For usage by agent in a window of one step: also reads how long people waited. */
   withWaits?: boolean
-  /** By user: only this user; by metadata: the key. */
+  /** By user: the only user; by metadata: the key. */
   label?: string | undefined
 }
 
 export type UsageGroup = 'agent' | 'model' | 'promptVersion' | 'tool' | 'session' | RunLabel
-/** Traits by which the rows of runs are summed up, besides their sessions. */
+/** Labels by which usage is summed up from the rows of runs, besides their sessions. */
 type RunLabel = 'user' | 'tag' | 'metadata'
 export type UsageSort = 'cost' | 'tokens' | 'events' | 'runs' | 'failed'
 
 export interface UsagePointPage {
   limit: number
-  /** Undefined: by step and key. Otherwise the window is one step. */
+  /** Undefined: sorted by step and key. Otherwise the window must be one step. */
   sort?: UsageSort | undefined
-  /** `value` and `totalTokens` of a sorted page. */
+  /** `value` and `totalTokens`: only for a sorted page. */
   after: { step: number; key: string; value?: number; totalTokens?: number } | null
 }
 
@@ -48,7 +48,7 @@ export interface UsagePointRow extends UsageSums {
   failed: number
   cancelled: number
   uncosted: UncostedSum[]
-  /** Failed, blocked and asked calls of a tool. Null if the point is not of a tool. */
+  /** Failed, blocked and asked calls of a tool. Null if the point is not a tool's. */
   calls: { errors: number; blocked: number; approvals: number } | null
   value: number
   llm: LatencyRow | null
@@ -62,7 +62,7 @@ export interface Waiting {
   approvals: LatencyRow | null
 }
 
-/** In milliseconds, at most 0.9 % off; with `former` calls, which are in wider buckets, up to 10 %. */
+/** Percentiles in milliseconds, at most 0.9 % off; with `former` calls, which are in wider buckets, up to 10 %. */
 export interface LatencyRow {
   calls: number
   p50: number
@@ -72,7 +72,7 @@ export interface LatencyRow {
 
 type PointPlace = Pick<UsagePointRow, 'step' | 'key' | 'value' | 'totalTokens'>
 
-// The orders of points, as the statements have them.
+// Orders points like the statements.
 
 const byKey = (a: PointPlace, b: PointPlace): number => (a.key < b.key ? -1 : a.key > b.key ? 1 : 0)
 export const byStep = (a: PointPlace, b: PointPlace): number => a.step - b.step || byKey(a, b)
@@ -82,7 +82,7 @@ export const byValue = (a: PointPlace, b: PointPlace): number =>
 
 /** Tokens of a model call by their price: no token is in two parts. `cacheWrite1h`: written to be kept for an hour. */
 const TEXT_PARTS = ['input', 'cacheRead', 'cacheWrite', 'cacheWrite1h', 'output', 'reasoning'] as const
-/** Few models have prices of their own for these. */
+/** Few models have separate prices for these. */
 export const MEDIA_PARTS = [
   'audioInput',
   'cachedAudio',
@@ -95,7 +95,8 @@ export const TOKEN_PARTS = [...TEXT_PARTS, ...MEDIA_PARTS] as const
 export type TokenParts = Record<(typeof TOKEN_PARTS)[number], number>
 
 /**
- * Encodes a context whose calls have audio or images, so sums keep them apart from calls whose prices are known. Its own inverse.
+ * Encodes a context whose calls have audio or images, so that sums keep them apart from calls with known prices.
+ * Applying it again decodes.
  */
 export const withMedia = (context: number): number => -2 - context
 
@@ -107,7 +108,7 @@ export const withUnknown = (context: number): number => context - UNKNOWN_SIDE
 export const hasUnknown = (context: number): boolean => context === UNKNOWN_USAGE || context < -UNKNOWN_SIDE / 2
 const UNKNOWN_SIDE = 10_000_000
 
-/** The threshold alone. */
+/** The threshold without these marks. */
 export function thresholdOf(context: number): number {
   const known = context < -UNKNOWN_SIDE / 2 ? context + UNKNOWN_SIDE : context
   return known < UNKNOWN_USAGE ? withMedia(known) : known
@@ -124,7 +125,7 @@ export interface UncostedCalls extends CallTokens {
   calls: number
 }
 
-/** A run keeps these as one text, because most runs use one model and version. */
+/** A run stores these as one text, because most runs use one model and version. */
 export interface RunCalls extends UncostedCalls {
   /** Null: the calls name none, or the run has too many. */
   versionId: string | null
@@ -236,7 +237,7 @@ const ERROR = 0.009
 const FACTOR = (1 + ERROR) / (1 - ERROR)
 const LOG_FACTOR = Math.log(FACTOR)
 
-/** Buckets of the sketch are numbered from here; this one has what is shorter than a microsecond. */
+/** Buckets of the sketch are numbered from here. This first one has latencies below a microsecond. */
 export const SKETCH = 1_000
 /** The bucket that ends at 1 ms. */
 const MILLISECOND = 2_000
@@ -252,12 +253,14 @@ export function formerBucketOf(latencyMs: number): number {
   return latencyMs < 1 ? 0 : Math.floor(Math.log2(latencyMs) * FORMER_PER_DOUBLING) + 1
 }
 
-/** At most 0.9 % from each latency of the bucket. */
+/** A latency at most 0.9 % from each latency of the bucket. */
 export function latencyAt(bucket: number): number {
   return bucket === SKETCH ? 0 : (2 * FACTOR ** (bucket - MILLISECOND)) / (FACTOR + 1)
 }
 
-/** In thousandths of a bucket: half a former one, and the place in its bucket that `latencyAt` shows. */
+/**
+ * In thousandths of a bucket: half the width of a former bucket, and the place in a bucket that `latencyAt` returns.
+ */
 const HALF_FORMER = Math.round((Math.LN2 / FORMER_PER_DOUBLING / LOG_FACTOR / 2) * 1_000)
 const SHOWN = Math.round((Math.log((FACTOR + 1) / 2) / LOG_FACTOR) * 1_000)
 
