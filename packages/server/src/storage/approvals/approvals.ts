@@ -12,7 +12,7 @@ export interface ApprovalRow extends RowOf<'approvals'> {
   status: ApprovalStatus
   /** Null for EXPIRED too, because no person decided. */
   deciderKind: 'operator' | 'token' | null
-  /** Null: in the operator API, or undecided. */
+  /** Null: decided in the operator API, or undecided. */
   decidedVia: 'slack' | 'grant' | null
   withdrawnReason: WithdrawnReason | null
   ranStatus: RanStatus | null
@@ -53,17 +53,17 @@ export const UNDECIDED = {
 } as const
 export type NewApprovalRow = Omit<ApprovalRow, keyof typeof UNDECIDED | 'revision'>
 
-/** Columns beside the request that show which policies asked. */
+/** Columns, besides the request itself, that show which policies asked. */
 export interface AskedBeside {
-  /** All policies that matched, as the client reports them; null: it names one. */
+  /** All policies that matched, as the client reports them; null: only the one that the request names. */
   policyVersions: Readonly<Record<string, string>> | null
   otherTools: OtherTools
 }
 
-/** Versions in force, `<policy id> <version>`, whose conditions cannot mean the tool that asks. */
+/** Versions in force, `<policy id> <version>`, whose conditions cannot match the tool that asks. */
 export type OtherTools = readonly string[]
 
-/** Why a call must not run under it. */
+/** Why no call may run under the approval; null: one may. */
 export function claimFault({ status, withdrawnAt, expiresAt }: ApprovalRow, now: number): string | null {
   if (withdrawnAt !== null) return 'was withdrawn'
   if (status !== 'APPROVED') return `is ${status}`
@@ -132,7 +132,10 @@ export interface DecisionRow {
   inputs?: Readonly<Record<string, string | null>>
   /** Grant for later calls that the approval of one request creates. */
   grant?: NewGrant
-  /** Policies that cannot have asked for the tool of the approved requests. Absent: only a request's own may have. */
+  /**
+   * Policies that cannot have asked for the tool of the approved requests. Absent: only policies that a request names
+   * can have asked.
+   */
   otherTools?: OtherTools
 }
 
@@ -142,22 +145,22 @@ export interface FirstApproval {
   id: string
   name: string
   via: 'slack' | null
-  /** Account of the person, also of a token. */
+  /** Account of the person who decided, or who made the token. */
   person: string
   at: number
   reason: string | null
-  /** The approved input: another one needs the first approval again. */
+  /** The approved input. If it changes, the first approval is needed again. */
   inputEventId: string | null
 }
 
-/** Null: nobody approved, or one person is enough. */
+/** Null: nobody has approved, or one approval is enough. */
 export function firstApprovalOf({ firstApproval }: Pick<ApprovalRow, 'firstApproval'>): FirstApproval | null {
   return firstApproval === null ? null : (JSON.parse(firstApproval) as FirstApproval)
 }
 
 /**
- * `first`: recorded, and a second person decides. `same_person`, `runs_agent` and `no_person`: not this person, or nobody
- * knows who has the token.
+ * `first`: recorded, and a second person decides. `same_person`, `runs_agent` and `no_person`: this person may not
+ * approve, or it is unknown who has the token.
  */
 export type Decided =
   | {
@@ -180,7 +183,7 @@ export interface ChangePlace {
   id: string
 }
 
-/** By the payload conventions. Null: absent, or not a text. */
+/** What a tool event's payload says by the payload conventions. Null: absent, or not a text. */
 export interface ToolEventRow {
   seq: number
   eventId: string
@@ -214,7 +217,7 @@ export interface InputsBounds {
   bytes: number
 }
 
-/** The event of a run that has the input of an approval. */
+/** The event of a run that contains the input of an approval. */
 export interface LinkedInput {
   runId: string
   eventId: string
@@ -245,7 +248,7 @@ export interface RecordedInputRow {
   payload: string
 }
 
-/** A standing approval. Each use is an approval of its own, which names it. */
+/** A standing approval. Each use is a separate approval that names it. */
 export interface GrantRow {
   id: string
   /** The approval that created the grant. */
@@ -258,7 +261,7 @@ export interface GrantRow {
   agentId: string | null
   inputHash: string | null
   condition: string | null
-  /** Versions in force, by the id of their policy: the grant ends when one changes. */
+  /** Versions in force, by policy id. The grant ends when one changes. */
   policies: Readonly<Record<string, number>>
   reason: string | null
   mostUses: number
@@ -270,7 +273,7 @@ export interface GrantRow {
   granterId: string
   granterName: string
   endedAt: number | null
-  /** End of its run; null: the run continues, or the grant has no run. */
+  /** When its run ended; null: the run continues, or the grant has no run. */
   runEndedAt: number | null
   /** Operator who revoked the grant; null: a policy changed. */
   endedBy: string | null
@@ -285,7 +288,7 @@ export interface NewGrant {
   expiresAt: number
 }
 
-/** Why nothing but the one call can be allowed. */
+/** Why a person can allow only the one call. */
 export const GRANT_FAULTS = {
   no_key: 'the request is from before API keys were recorded, or was imported',
   no_run: 'the request names no run',
@@ -297,7 +300,7 @@ export const GRANT_FAULTS = {
 } as const
 export type GrantFault = keyof typeof GRANT_FAULTS
 
-/** `uses`: of an approval by a grant. */
+/** A use of a grant: it approves one call. */
 export interface GrantUse {
   grantId: string
   /** The known policies that require approval for this call. */

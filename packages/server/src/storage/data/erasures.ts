@@ -41,14 +41,14 @@ export interface ErasableRun {
   lastEventAt: number
   usesPrompts: 0 | 1
   status: RunStatus
-  /** False: only its payloads can tell whether it belongs to the erasure. */
+  /** False: only the run's payloads can show whether it belongs to the erasure. */
   isFound: boolean
 }
 
 export interface Erasable {
   erasure: ErasureRow
   runs: ErasableRun[]
-  /** After this, every run up to this number has been searched. */
+  /** Every run up to this number has been searched. */
   searchedTo: number
   searched: number
   /** Before this hour the agent's usage is deleted as a whole; null: usage is subtracted event by event. */
@@ -56,11 +56,11 @@ export interface Erasable {
 }
 
 export interface CountedEvents {
-  /** Events of the run before they were counted. The same number later: no event has arrived since. */
+  /** Number of events before they were counted. If it is the same later, no event has arrived since. */
   runEvents: number
   events: number
   usage: CountedUsage[]
-  /** As `usageFrom`, but usage of prompt versions is always subtracted. */
+  /** Like `usageFrom`, but usage of prompt versions is always subtracted. */
   agentFrom: number | null
 }
 

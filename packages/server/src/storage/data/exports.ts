@@ -1,7 +1,7 @@
 import { TABLES, type ExportedTable, type NamedTable, type Table, type TableName } from '../engine/tables.ts'
 
 export type ExportedRow = Record<string, string | number | null>
-/** 1: the disk changed it, so it has only its key. */
+/** 1: damage has changed the row, so the export has only its key. */
 export const DAMAGED_ROW = 'rowDamaged'
 export type ExportedKey = (string | number)[]
 
@@ -21,7 +21,7 @@ export interface ArrivedPage {
   pageBytes: number
 }
 
-/** `written`: rows that were not there. `index`: the place of the first row that cannot be written. */
+/** `written`: rows that were missing. `index`: the place of the first row that cannot be written. */
 export type RowsImported =
   | { outcome: 'imported'; written: number }
   | { outcome: 'differs' | 'foreign' | 'erased' | 'too_large'; index: number }
@@ -72,7 +72,7 @@ export function columnsOf({ exported = '', kept = '', computed = '' }: Table) {
 export const memberOf = (column: string): string =>
   column.replaceAll(/_([a-z])/g, (_, letter: string) => letter.toUpperCase())
 
-/** It goes into statements, so it must be a name. */
+/** Only names are allowed, because the column goes into statements. */
 export function columnOf(member: string): string {
   if (!/^\w+$/.test(member)) throw new Error('A member of a row names no column')
   return member.replaceAll(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`)

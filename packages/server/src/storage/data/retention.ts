@@ -20,7 +20,7 @@ export type RetainedRuns = 'runs' | 'payloads'
 export const RETAINED_ROWS = ['issues', 'approvals', 'auditEntries'] as const
 export type RetainedRows = (typeof RETAINED_ROWS)[number]
 
-/** `damaged`: then everything is kept. */
+/** `damaged`: everything is kept. */
 export type ReadSettings = Pick<Retention, 'settings' | 'damaged'>
 
 export interface RetentionRow extends Pick<Retention, 'settings' | 'source' | 'damaged'> {
@@ -97,7 +97,7 @@ export interface PackedSlice {
 export type StalledRuleRow = Pick<StalledRule, 'idleMinutes' | 'closeAs' | 'damaged'>
 
 export const DEFAULT_STALLED_RULE: StalledRuleRow = { idleMinutes: 15, closeAs: 'FAILED' }
-/** Longer than nearly every model call and tool: many environments never choose a rule. */
+/** Longer than nearly every model call and tool call, because many environments never choose a rule. */
 const DEFAULT_CLOSE_MINUTES = 60
 
 export function closeAfterMinutes(rule: StalledRuleRow | null): number {

@@ -58,10 +58,10 @@ export async function allRows<Row extends { id: string }>(
   return rows
 }
 
-/** A row of what an API shows: its times are milliseconds. */
+/** A row of what an API shows, with its times in milliseconds. */
 export type RowFor<Shown, Time extends keyof Shown = Extract<keyof Shown, `${string}At`>> = Omit<Shown, Time> & {
   [Name in Time]: null extends Shown[Name] ? number | null : number
 }
 
-/** A change of a row. An undefined member stays as it is. */
+/** A change of a row. An undefined member stays unchanged. */
 export type PatchOf<Row, Changeable extends keyof Row> = { [Name in Changeable]?: Row[Name] | undefined }

@@ -2,19 +2,21 @@ import { NO_PAYLOADS, payloadsCheck, type PayloadsChecked } from '../sql/engine/
 import { type StoreCheck, type StoreTrouble, StorageError, StoreAway } from './store.ts'
 
 export const MIB = 1_048_576
-/** Reading a larger store at once would take too much of the disk or database from the service. */
+/**
+ * A larger store is checked in slices: reading it at once would take too much disk or database time from the service.
+ */
 const LARGE_BYTES = 1_024 * MIB
-/** Time that one doctor spends on the payloads of a larger store. */
+/** Time that one check by `tacho doctor` spends on the payloads of a larger store. */
 const SLICE_MS = 5_000
 
 export interface PayloadSlices {
   isLarge(bytes: number): boolean
   next(): { done: PayloadsChecked; budgetMs: number }
-  /** Each pass begins anew after its end. */
+  /** After the last slice, the check starts again at the beginning. */
   checked(slice: PayloadsChecked): StoreCheck
 }
 
-/** The payloads of a large store are checked over several doctors. */
+/** Spreads the check of a large store's payloads over several runs of `tacho doctor`. */
 export function createPayloadSlices({ largeBytes = LARGE_BYTES, budgetMs = SLICE_MS } = {}): PayloadSlices {
   let done = NO_PAYLOADS
   return {
@@ -43,7 +45,7 @@ export function queueCheck({ queuedBytes, queueBytes }: Record<'queuedBytes' | '
 
 export type WaitingCommits = ReturnType<typeof createWaitingCommits>
 
-/** Nobody has tried for this long. */
+/** A failed write is forgotten if no other is tried for this long. */
 const FORGOTTEN_MS = 60_000
 
 export function createWaitingCommits(now: () => number = () => performance.now()) {
@@ -67,7 +69,7 @@ export function createWaitingCommits(now: () => number = () => performance.now()
         failing = null
         return result
       } catch (error) {
-        // A store that is away has reasons of its own, and other errors are the caller's.
+        // A store that is away reports its own reason, and other errors are the caller's fault.
         const isBlocked = error instanceof StorageError && error.code === 'storage_unavailable'
         if (isBlocked && !(error instanceof StoreAway))
           failing = { since: failing?.since ?? ownCheck.since, until: now() }
@@ -78,7 +80,7 @@ export function createWaitingCommits(now: () => number = () => performance.now()
     },
     /** How long ago the latest write gave up; null: none did, one succeeded since, or one waits now. */
     gaveUpAgoMs: (): number | null => (failing === null || waiting.size > 0 ? null : now() - failing.until),
-    /** Forgets failed writes, because the obstacle that they waited for is gone. */
+    /** Forgets failed writes, because what blocked them is gone. */
     forget(): void {
       failing = null
     },

@@ -10,22 +10,25 @@ export interface Store {
    * StorageError if the commit failed or its result is unknown; then the whole batch may be sent again.
    */
   appendEvents(batch: EventBatchRows | PackedBatch): Promise<EventVerdict[]>
-  /** Null: writes are accepted. Must cost nothing, because it is called before a body is read. */
+  /** Null: writes are accepted. Must be cheap, because it is called before a body is read. */
   writesRefused(): WriteRefusal | null
   /** Rejects with a StorageError unless the store answers a read and a write thread is alive. */
   ping(): Promise<void>
-  /** Why this node should get no requests; null: it should. Costs nothing. A full queue does not count, because it drains. */
+  /**
+   * Why this node should get no requests; null: it should. Must be cheap. A full queue does not count, because it
+   * drains.
+   */
   trouble(): StoreTrouble | null
   inspect(): Promise<StoreCheck[]>
   backup(file: string): Promise<BackupResult>
-  /** Why this store can no longer be trusted; null: no reason is known. Costs nothing. */
+  /** Why this store can no longer be trusted; null: no reason is known. Must be cheap. */
   damage(): string | null
   gauges(): StorageGauges
-  /** Processes that serve this store now, with this one. Limits are divided by it. Costs nothing. */
+  /** Processes that serve this store now, including this one. Limits are divided by this number. Must be cheap. */
   nodes(): number
   /** Difference between the store's clock and this process's. Leases use the store's clock, independent of the nodes' clocks. */
   clockOffsetMs(): number
-  /** Waits for running writes. */
+  /** Waits for running writes before it closes. */
   close(): Promise<void>
 }
 
@@ -41,7 +44,7 @@ export interface StoreCheck {
   detail: string
 }
 
-/** Counts of a backup, for people who compare. */
+/** Counts of a backup's rows, to compare with the restored store. */
 export type BackupCounts = Record<'runs' | 'events' | 'policies' | 'people', number>
 
 export type BackupResult = { ok: true; bytes: number } | { ok: false; reason: 'exists' | 'unsupported' }
@@ -67,7 +70,7 @@ export type StoreWarning = (what: string, error: unknown) => void
 
 /** Why a write is refused. `overloaded`: the write queue is full. `storage_unavailable`: anything but a full queue or disk. */
 export type WriteRefusal = 'overloaded' | 'storage_full' | 'storage_unavailable'
-/** `configuration_damaged`: of one row, which the message names. */
+/** `configuration_damaged`: one row is damaged, which the message names. */
 export type StorageErrorCode = WriteRefusal | 'configuration_damaged'
 
 export class StorageError extends Error {
@@ -79,7 +82,7 @@ export class StorageError extends Error {
   }
 }
 
-/** The store is away as a whole. The message is for clients, as the reason of a StoreTrouble. */
+/** The whole store is away. The message is for clients, like the reason of a StoreTrouble. */
 export class StoreAway extends StorageError {
   constructor(message: string, cause?: unknown) {
     super('storage_unavailable', message, cause)

@@ -2,27 +2,30 @@
 export type Engine = 'sqlite' | 'postgres'
 
 export interface Table {
-  /** Unique and never null. A copy reads rows in this order; an export too, without the tenant. */
+  /** Columns that are unique and never null. A copy reads rows in this order; so does an export, without the tenant. */
   key: readonly string[]
   /** A faster order for this engine, because its rows are stored that way. Also unique. */
   scanKey?: Partial<Record<Engine, readonly string[]>>
   only?: Partial<Record<Engine, readonly string[]>>
   /**
-   * When a run is removed (removal.ts, erased-records.ts). `counted_out`: its numbers are subtracted. `stays`: no row
-   * belongs to a run.
+   * What happens when a run is removed (removal.ts, erased-records.ts). `counted_out`: its numbers are subtracted.
+   * `stays`: no row belongs to a run.
    */
   run: 'removed' | 'counted_out' | 'stays'
   environment: 'removed' | 'stays'
   /** Why rows stay, or how they are removed if not by the plain rule. */
   note: string
   isCopied: boolean
-  /** The type of its lines in an export. Such a table names all its columns, except the tenant, in the next three. */
+  /**
+   * The type of its lines in an export. Such a table names all its columns, except the tenant, in the next three
+   * members.
+   */
   line?: string
-  /** Names with marks: `#` for numbers, `{}` for JSON, and then `?` if the column can be null. */
+  /** Exported columns. Marks: `#` for numbers, `{}` for JSON, and then `?` if the column can be null. */
   exported?: string
   /** Columns that stay with the store: no export has them. */
   kept?: string
-  /** Columns that follow from the others: readers do not need them, and an import computes them. */
+  /** Columns that an import computes from the others. Readers do not need them. */
   computed?: string
 }
 
@@ -32,7 +35,7 @@ function ofRun(key: string, note = ''): Table {
 const ofHours = (key: string): Table => ({ ...ofRun(key, 'Retention keeps the numbers.'), run: 'counted_out' })
 const ofEnvironment = (key: string, note = ''): Table => ({ ...ofRun(key, note), run: 'stays' })
 const elsewhere = (key: string, note: string): Table => ({ ...ofEnvironment(key, note), environment: 'stays' })
-/** Each store makes it anew. Search is off in a copy. */
+/** Tables that each store builds by itself. Search is off in a copy. */
 const notCopied = (table: Table): Table => ({ ...table, isCopied: false })
 
 const DESCRIBED = {
@@ -156,7 +159,7 @@ const DESCRIBED = {
     ...ofRun('environment_id run event_id', 'In slices, after their run: removed_runs says which are left.'),
     scanKey: { sqlite: ['seq'], postgres: ['environment_id', 'run', 'time', 'seq'] },
   },
-  // After the events, because their new seqs determine the numbers of a run.
+  // Copied after the events, because their new seqs determine the numbers of a run.
   runs: { ...ofRun('environment_id id'), only: { postgres: ['last_seq'] } },
   scores: {
     ...ofRun('environment_id run id'),
@@ -255,7 +258,7 @@ type TextOf<Name extends TableName, Part extends 'line' | 'exported' | 'kept'> =
 
 export type ExportedTable = { [Name in TableName]: TextOf<Name, 'line'> }[TableName]
 
-/** A row of a table in the program, without the tenant: `created_at#` is `createdAt: number`. */
+/** A row of a table as an object, without the tenant: `created_at#` is `createdAt: number`. */
 export type RowOf<Name extends TableName> = Members<TextOf<Name, 'exported'> | TextOf<Name, 'kept'>>
 
 type Members<Text extends string> = { [Word in Split<Text> as Member<Bare<Word>>]: ValueOf<Word> }

@@ -1,4 +1,4 @@
-/** Turns go round the workspaces, and in a workspace round its keys and operators. */
+/** Workspaces take turns, and within a workspace its keys and operators do. */
 
 export interface Holder {
   workspace: string

@@ -5,7 +5,10 @@ export type Random = (size: number) => Uint8Array
 const UUID = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/i
 const COUNTER_MAX = 0xfff
 const VARIANTS = '89ab'
-/** If the clock goes back by less than this, ids wait for it; by more, they follow it. */
+/**
+ * If the clock goes back by less than this, new ids keep the old time until the clock catches up. After a larger step,
+ * they use the new time.
+ */
 const CLOCK_STEP_MS = 10_000
 
 let lastTime = 0
@@ -36,16 +39,16 @@ export function uuidv7(now: number, random: Random = randomBytes): string {
   return format(bytes)
 }
 
-/** The smallest UUIDv7 of a time; ids made earlier are smaller. */
+/** The smallest UUIDv7 of a time: ids made earlier are smaller. */
 export function uuidv7At(time: number): string {
   const hex = Math.max(0, time).toString(16).padStart(12, '0')
   return `${hex.slice(0, 8)}-${hex.slice(8)}-7000-8000-000000000000`
 }
 
-/** RFC 9562 5.9. No row has it, and it sorts before every other id. */
+/** RFC 9562 5.9. No row has this id, and it sorts before every other. */
 export const NIL_UUID = '00000000-0000-0000-0000-000000000000'
 
-/** RFC 9562 5.5. A page of events computes hundreds. */
+/** RFC 9562 5.5. Must be fast, because a page of events computes hundreds. */
 export function uuidv5(namespace: string, name: string): string {
   const input = Buffer.allocUnsafe(16 + Buffer.byteLength(name))
   input.write(namespace.replaceAll('-', ''), 'hex')

@@ -1,4 +1,7 @@
-/** The kind says what a subject is. For `find_failures`, `derive_decisions` and `notify_people`, see failures.ts and notifications.ts. */
+/**
+ * The kind determines what a subject is. For `find_failures`, `derive_decisions` and `notify_people`, see failures.ts
+ * and notifications.ts.
+ */
 export const WORK_KINDS = [
   'review_issue_record',
   'find_failures',
@@ -18,7 +21,7 @@ export const WORK_KINDS = [
 ] as const
 export type WorkKind = (typeof WORK_KINDS)[number]
 
-/** Counting ends here, so that a metrics scrape costs the same for any queue length. */
+/** Counting stops here, so that a metrics scrape costs the same for any queue length. */
 export const WORK_COUNTED = 10_000
 
 /** An id is unique only within its environment, because imports choose ids. */
@@ -59,7 +62,7 @@ export interface WorkHold {
 export interface WorkPostponement {
   dueAt: number
   error: string | null
-  /** Whether the attempt counts; an interrupted one does not. */
+  /** Whether this attempt counts; an interrupted one does not. */
   counts: boolean
 }
 
@@ -81,7 +84,7 @@ export interface IdempotencyKey {
 export interface IdempotencyClaim {
   fingerprint: string
   now: number
-  /** Keys claimed at or before this time are free again. */
+  /** Keys claimed at or before this time can be claimed again. */
   freeUntil: number
   /** An unanswered claim of the same request, at or before this time, is taken over: its process has died. */
   deadUntil: number
@@ -89,7 +92,7 @@ export interface IdempotencyClaim {
 
 export interface KeptReply {
   status: number
-  /** The reply body, without secrets. */
+  /** The body of the reply, without secrets. */
   json: string
 }
 

@@ -23,7 +23,7 @@ export interface IssueActor {
   name: string
 }
 
-/** `id` identifies its entry in the activity. */
+/** `id`: the id of its entry in the activity. */
 export interface IssueChange {
   id: string
   at: number
@@ -54,7 +54,7 @@ export interface IssueFilter extends StoredFilter<typeof ISSUE_FILTERS> {
   sort?: 'lastSeen' | 'firstSeen' | undefined
 }
 
-/** `agentIds`: external ids, of issues with few agents. */
+/** `agentIds`: external ids, only for issues with few agents. */
 export type ListedIssueRow = IssueRow & { agentIds: string[] }
 
 export type IssuePage = PageAfter<{ lastSeen: number; firstSeen?: number; id: string }>
@@ -114,11 +114,11 @@ export interface IssueRecordReceived {
   id: string
   status: RecordStatus
   isNew: boolean
-  /** The evidence of the first record with this key. */
+  /** The evidence of the first record with this record key. */
   evidence: string
 }
 
-/** A claim of an approval under which nothing may run. Null: it was erased. */
+/** A refused claim, because nothing may run under the approval. `unclaimed` null: the approval was erased. */
 export interface RefusedClaim {
   unclaimed: ApprovalRow | null
   /** The stop that overrides the approval. */
@@ -129,9 +129,9 @@ interface StoredRecord extends RowOf<'issue_records'> {
   recordKind: RecordKind
   status: RecordStatus
   origin: RecordOrigin
-  /** The service's record of the same failure, which counts. This one is evidence. */
+  /** The service's record of the same failure, which counts instead of this one. */
   sameAs: string | null
-  /** `detectedAt`, but never after the arrival. Orders issues. */
+  /** `detectedAt`, but never after the arrival. Issues are ordered by it. */
   seenAt: number
   payload: string
 }
@@ -145,7 +145,7 @@ export interface NewIssueRecord extends Omit<StoredRecord, NotSent> {
 export interface IssueRecordWhole extends StoredRecord {
   issueId: string | null
   run: string | null
-  /** Null: its event is not stored, or it names none. */
+  /** Null: the event is not stored, or the record names none. */
   storedEventId: string | null
 }
 
@@ -175,7 +175,7 @@ export interface DecidedIssues {
   regressed: string[]
 }
 
-/** Failures that the service sees in recorded events. Each becomes one issue record of the service. */
+/** Failures that the service detects in recorded events. Each becomes one issue record of the service. */
 
 export interface NamedFailure {
   eventId: string
@@ -196,7 +196,7 @@ export interface RunInReview {
 
 export interface NewFailure {
   id: string
-  /** Null: the stalled rule closed the run. */
+  /** Null: no event ended the run, but the stalled rule did. */
   eventId: string | null
   clientId: string
   sessionId: string | null
@@ -209,9 +209,9 @@ export interface NewFailure {
   broader: BroaderGroups
 }
 
-/** Joined where the failure would open one issue too many. */
+/** Groups that a failure joins if it may not open another issue. */
 interface BroaderGroups {
-  /** Prefix of the fingerprints of its place. */
+  /** Prefix that the fingerprints of its place share. */
   family: string
   place: FailureGroup
   kind: FailureGroup
@@ -229,7 +229,7 @@ export function readFailureSubject(subject: string): { run: string; span: TimeSp
   return { run, span: { from: Number(from), to: Number(to), ...(end !== undefined && { ends: true }) } }
 }
 
-/** A loop: one tool is called with the same input again and again, as the detectors of the SDKs count it. */
+/** A loop: one tool is called again and again with the same input, as the SDKs' detectors count it. */
 
 /** Characters of a call's hash: equal ones among twenty calls are hardly ever an accident. */
 export const CALL_KEY_CHARS = 8
@@ -265,7 +265,7 @@ export interface NewLoop {
   toolName: string
   clientId: string
   sessionId: string | null
-  /** External, or its name. */
+  /** External id of the agent, or its name. */
   agentId: string
   time: number
 }

@@ -42,7 +42,7 @@ export interface ToldBrowser
 export interface NoticeRow {
   id: string
   at: number
-  /** Time at which it ends by itself. */
+  /** When the subject ends by itself. */
   until: number | null
   isCurrent: boolean
   policySeverity: Severity | null
@@ -50,7 +50,7 @@ export interface NoticeRow {
   data: Record<string, unknown>
 }
 
-/** Subject of a notification. If it names a browser, only that browser gets the message. */
+/** Subject of a notification. If it names a browser, only that browser gets the notification. */
 export interface NoticeSubject {
   browserId: string | null
   event: NotificationEvent
@@ -59,9 +59,9 @@ export interface NoticeSubject {
 
 export interface NoticesTold {
   at: number
-  /** Other work items, of the same browsers and event, that the same messages covered. */
+  /** Other work items, for the same browsers and event, that these messages covered. */
   joined: string[]
-  /** Ids of browsers. `gone`: their push service no longer knows them. */
+  /** `told`: ids of the browsers that got the message. `gone`: ids of those that their push service no longer knows. */
   told: string[]
   gone: string[]
   later: (NoticeSubject & { dueAt: number })[]
@@ -112,7 +112,7 @@ export type AlertRule = Pick<
   Alert,
   'name' | 'kind' | 'threshold' | 'agentId' | 'windowMinutes' | 'holdMinutes' | 'period'
 > &
-  /** Rules of an earlier build have none. */
+  /** Missing in rules of an earlier version. */
   Partial<Pick<Alert, 'leastRuns' | 'against'>>
 
 export interface AlertRef {
@@ -134,9 +134,9 @@ export interface AlertState {
   /** While firing: since when the condition no longer holds. */
   overSince: number | null
   value: number | null
-  /** For money: calls that the value leaves out. States of an earlier build have none. */
+  /** For money: calls that the value leaves out. Missing in states of an earlier version. */
   unpricedCalls?: number
-  /** Failures compared with last week, as a sentence. States of an earlier build have none. */
+  /** Failures compared with last week, as a sentence. Missing in states of an earlier version. */
   comparison?: string | null
   /** For a budget: start of the last checked period, and the highest percentage reported in it. */
   period: number
@@ -219,6 +219,6 @@ export interface DeliveryAttempt extends DeliveryHold {
   nextAttemptAt: number | null
   responseStatus: number | null
   error: string | null
-  /** Set if the receiver says that it no longer exists. */
+  /** Set if the receiver reports that it no longer exists. */
   disable: string | null
 }

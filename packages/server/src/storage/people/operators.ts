@@ -14,12 +14,15 @@ export interface MemberRow extends Omit<RowFor<Operator>, 'twoFactor' | 'fromGro
 
 export type OperatorRow = Omit<MemberRow, 'role' | 'fromGroups' | 'deactivated' | 'lastSignInAt'>
 
-/** An invitation for a person who names their own address: the first one of a store. */
+/** Address of an invitation whose person chooses the address: the first invitation of a store. */
 export const ANY_EMAIL = ''
 
 export interface InvitationRow extends RowFor<Invitation> {
   hash: string
-  /** Null: the service itself. The invitation ends with the inviter's credential, or their right to give the role. */
+  /**
+   * Null: the service itself invites. The invitation ends with the inviter's credential, or with their right to give
+   * the role.
+   */
   inviter: { kind: 'operator' | 'token'; id: string } | null
   endedAt: number | null
 }
@@ -42,7 +45,7 @@ export interface NewOperator {
   email: string
   emailVerified: number
   createdAt: number
-  /** Null: signs in through an identity provider. */
+  /** Null: the person signs in through an identity provider. */
   password: { accountId: string; hash: string } | null
 }
 
@@ -65,7 +68,7 @@ export interface SessionListRow extends Omit<RowFor<Session>, 'current' | 'addre
   ipAddress: string | null
 }
 
-/** By a group of a directory. `workspace`: its name or id; null: every workspace. */
+/** A role that a directory group gives. `workspace`: its name or id; null: every workspace. */
 export interface GrantedRole {
   workspace: string | null
   role: Role
@@ -81,7 +84,7 @@ export type RoleChange = 'changed' | 'unknown' | 'last_owner' | 'deactivated'
 
 export interface OperatorTokenRow extends Omit<RowFor<OperatorToken>, 'createdBy'> {
   hash: string
-  /** All null: the service, or a build that did not record it. */
+  /** All null: the service created it, or a version that did not record the creator. */
   creatorKind: 'operator' | 'token' | null
   creatorId: string | null
   creatorName: string | null
@@ -116,7 +119,7 @@ export interface SignInFind {
   newestFirst?: boolean
 }
 
-/** People and groups that a directory manages through SCIM. A person of it is an operator, under the same id. */
+/** People and groups that a directory manages through SCIM. A person here is an operator with the same id. */
 
 export interface DirectoryPersonRow {
   id: string
@@ -141,15 +144,15 @@ export interface DirectoryGroup extends DirectoryGroupRow {
   members: { id: string; name: string }[]
 }
 
-/** A whole resource. `active`: undefined stays as it is, and a new person is active. */
+/** A whole resource. `active` undefined: unchanged; a new person is active. */
 export type GivenPerson = Pick<DirectoryPersonRow, 'userName' | 'externalId' | 'name' | 'email'> & {
   active: boolean | undefined
 }
 
-/** Undefined stays as it is. `name`: null is the user name. */
+/** Undefined members stay unchanged. `name` null: use the user name. */
 export type PersonChange = Partial<Omit<GivenPerson, 'name'>> & { name?: string | null }
 
-/** Undefined stays as it is. `members`: exactly these, before `add` and `remove`. */
+/** Undefined members stay unchanged. `members`: the exact list, before `add` and `remove`. */
 export interface GroupChange {
   name?: string | undefined
   externalId?: string | null | undefined
@@ -158,7 +161,7 @@ export interface GroupChange {
   remove: string[]
 }
 
-/** An equality; null matches everything. */
+/** An equality; null: matches everything. */
 export type DirectoryFilter<Field extends string> = { field: Field; value: string } | null
 export interface DirectoryPage<Row> {
   total: number
@@ -184,7 +187,7 @@ export interface AuditEntry {
   targetId: string
   detail: string
   requestId: string
-  /** The caller's address, as the proxy settings resolve it; null: the service itself, or an entry of an earlier build. */
+  /** The caller's address by the proxy settings; null: the service itself, or an entry of an earlier version. */
   address: string | null
 }
 

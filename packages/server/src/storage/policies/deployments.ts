@@ -17,8 +17,8 @@ export interface Item {
 export type ItemVersion = Item & { version: number | null }
 
 /**
- * The deployment that the operator saw. If another version is in force by now, or a rollback would restore another one, nothing
- * is published.
+ * The deployment that the operator saw. Nothing is published if another version is in force by now, or if a rollback
+ * would restore another one.
  */
 export interface Seen {
   replaces?: number | null | undefined
@@ -31,7 +31,7 @@ export interface Seen {
  */
 export type DeployedItem = ItemVersion & Pick<Seen, 'replaces'> & { share?: number | undefined }
 
-/** A version of a prompt that a part of the sessions gets, beside the one in force. */
+/** A version of a prompt that some of the sessions get, besides the version in force. */
 export type PromptShareRow = Omit<RowOf<'prompt_shares'>, 'importedAt'> & { damaged?: true }
 
 /** Outcomes of a version's runs. */
@@ -47,13 +47,13 @@ export interface ShareOutcomes extends Pick<PromptShareRow, 'promptId' | 'versio
   name: string
   inForce: number
   shared: VersionOutcomes
-  /** Outcomes with the version in force. */
+  /** Outcomes of runs with the version in force. */
   others: VersionOutcomes
 }
 
 export type Intent =
   | { action: 'DEPLOY'; items: DeployedItem[] }
-  /** `items` null: everything deployed there. What only this environment has stays. */
+  /** `items` null: everything that is deployed there. What only this environment has stays deployed. */
   | { action: 'PROMOTE'; sourceEnvironmentId: string; items: Item[] | null }
   | { action: 'ROLL_BACK'; items: (Item & Seen)[] }
 
@@ -69,7 +69,10 @@ export interface Change extends Item {
   name: string
   from: number | null
   to: number | null
-  /** The share that changed, with its new percentage; then `from` is `to`. Null: the version in force changed. */
+  /**
+   * The share that changed, with its new percentage; `from` and `to` are then the same. Null: the version in force
+   * changed.
+   */
   share: { version: number; percent: number } | null
 }
 
@@ -81,10 +84,13 @@ export type Published =
   | { outcome: 'archived'; item: Item }
   | { outcome: 'not_in_force'; item: Item }
   | { outcome: 'no_earlier'; item: Item }
-  /** Another version than the one that the operator saw is in force; null: none is. */
+  /** The version in force is not the one that the operator saw; null: none. */
   | { outcome: 'overtaken'; item: Item; inForce: number | null; seen: number | null }
   | { outcome: 'other_earlier'; item: Item; restores: number | null; seen: number }
-  /** `no_other`: sessions outside the share would get no version. `in_force`: they would get the same one. */
+  /**
+   * Why the prompt can have no share. `no_other`: sessions outside the share would get no version. `in_force`: they
+   * would get the same version.
+   */
   | { outcome: 'no_share'; item: Item; why: 'no_other' | 'in_force' }
   | { outcome: 'too_large'; limit: 'prompts' | 'policies' | 'shares' | 'bytes' }
 
@@ -126,13 +132,16 @@ export interface ToolLabelsRow {
 /** A client is BEHIND when it asks with another revision this long after the revision changed. */
 export const TAKES_UP_MS = 2 * 60_000
 /**
- * A client is SILENT when another client asked this much later: it missed several refreshes. Most of them are short processes that
- * ended, which must not count as late.
+ * A client is SILENT when another client asked this much later: it missed several refreshes. Most SILENT clients are
+ * short processes that ended, which must not count as late.
  */
 export const SILENT_AFTER_MS = 3 * 60_000
 /** A client is deleted this long after its last request, because many clients get a new id at each start. */
 export const CLIENTS_KEPT_MS = 24 * 60 * 60_000
-/** The revision of a client that said that it ends. Its row stays, so that an earlier poll at another node cannot bring it back. */
+/**
+ * Stands for the revision of a client that reported its end. Its row stays, so that an earlier poll at another node
+ * cannot restore it.
+ */
 export const ENDED = 'ended'
 
 interface ClientPlace {

@@ -54,7 +54,7 @@ export type VersionPage = PageAfter<number>
 
 type Counted = 'runs' | 'completed' | 'failed' | 'cancelled' | 'events' | 'errors' | 'blocked' | 'approvals'
 
-/** Part of the version's runs, with the usage of their events that name the version. */
+/** Some of the version's runs, with the usage of their events that name the version. */
 export interface VersionRunGroup {
   runs: number
   totalTokens: number
@@ -63,11 +63,11 @@ export interface VersionRunGroup {
 }
 
 export interface VersionResultRow extends UsageSums, Pick<PromptResult, Counted> {
-  /** Each as of the day on which its run started. */
+  /** Uncosted usage, to be priced at the day on which each run started. */
   uncosted: UncostedSum[]
   /** Groups of all runs of the version. Within a group, figures are known for all runs or for none. */
   groups: VersionRunGroup[]
-  /** Start of its first and its last run: the first event with this version. */
+  /** Starts of its first and its last run, at their first event with this version. */
   firstAt: number
   lastAt: number
   /** Length of ended runs, in milliseconds; null: no run has ended. */
@@ -94,7 +94,7 @@ export interface CallPlace {
   seq: number
 }
 
-/** TOOL_CALL events, or the decisions that held a call back or blocked it. */
+/** `ran`: TOOL_CALL events. `held`: decisions that held a call back or blocked it. */
 export type CallKind = 'ran' | 'held'
 
 export interface ToolCallPage extends PageAfter<CallPlace> {
@@ -138,7 +138,7 @@ export interface RunStepPage extends EventPage {
   before: TimelinePlace
 }
 
-/** `payload` only for an LLM_CALL; null for a TOOL_CALL. */
+/** `payload`: of an LLM_CALL; null for a TOOL_CALL. */
 export interface RunStepRow extends TimelinePlace {
   payload: string | null
 }
@@ -162,7 +162,7 @@ export type StopMade =
   | { outcome: 'too_many_names' }
   | { outcome: 'no_environment' }
 
-/** `run`: the external id of a run, whose stops are listed, also those that have ended. */
+/** `run`: the external id of a run. Lists the stops that apply to it, also those that have ended. */
 export interface StopFilter {
   inEffect: boolean
   run?: string | undefined
@@ -170,11 +170,11 @@ export interface StopFilter {
 
 export type StopPage = PageAfter<{ id: string }>
 
-/** The call or request for which a client reports a stop. */
+/** The call or approval request that a stop may cover. */
 export interface StopSubject {
   runId: string | null
   sessionIds: readonly (string | null)[]
-  /** Ids and names. */
+  /** Ids and names of its agents. */
   agents: readonly (string | null)[]
 }
 
@@ -185,7 +185,7 @@ export function isStopped({ scope, names }: Pick<StopRow, 'scope' | 'names'>, su
   return reported.some((name) => name !== null && names.includes(name))
 }
 
-/** The limit of a condition. A client that cannot compile it would block every call. */
+/** Maximum length of a condition. A client that cannot compile a condition would block every call. */
 export const CONDITION_CHARS = 4_096
 
 export function stopCondition({ scope, names }: Pick<StopRow, 'scope' | 'names'>): string {

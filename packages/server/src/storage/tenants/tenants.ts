@@ -13,9 +13,9 @@ export type EnvironmentRow = RowFor<Environment>
 export type NewEnvironmentRow = Omit<EnvironmentRow, 'archivedAt' | 'deleteAt'>
 
 export interface DeletionSlice {
-  /** First table of the slice: its place in the order of deletion, from 0. */
+  /** Table with which the slice starts: its place in the order of deletion, from 0. */
   table: number
-  /** Rows, but of runs a fixed number. */
+  /** Most rows of the slice; runs have a fixed number instead. */
   most: number
 }
 
@@ -24,7 +24,7 @@ export interface ApiKeyRow extends RowFor<ApiKey> {
   hash: string
   /** Id of the first key of its chain of rotations; null: this one is the first. */
   family: string | null
-  /** Null: the service, or a build that did not record it. */
+  /** Null: the service created it, or a version that did not record the creator. */
   creatorKind: 'operator' | 'token' | null
   creatorId: string | null
 }
@@ -36,7 +36,7 @@ export type NewApiKeyRow = Omit<ApiKeyRow, 'replacedBy' | 'family' | keyof typeo
 /** Losses of a new key. */
 export const NONE_LOST = { lostRequests: 0, lastLostAt: null, lastLostReason: null }
 
-/** Requests of a key that were refused since the last time, and why the latest was. */
+/** Requests of a key that were refused since the last report, and the reason for the latest. */
 export interface LostRequests {
   environmentId: string
   keyId: string
@@ -52,7 +52,7 @@ export interface SpoolTroubleRow {
   at: number
 }
 
-/** The keys of the installation whose clients said so, and the latest of them. */
+/** The keys of the installation whose clients reported trouble with their spool, and the latest report. */
 export interface SpoolTroubleSum {
   keys: number
   latest:
@@ -60,7 +60,7 @@ export interface SpoolTroubleSum {
     | null
 }
 
-/** The keys of the installation with such requests, and the one with the latest. */
+/** The keys of the installation with lost requests, and the key with the latest. */
 export interface LostRequestsSum {
   keys: number
   requests: number
