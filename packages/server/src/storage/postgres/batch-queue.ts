@@ -1,7 +1,7 @@
 /**
  * Batches on their way to a commit. Waiting batches of one environment share a transaction; environments never share
- * one, because on Citus they may be on different machines. Workspaces take turns, in a workspace its environments, and in an
- * environment its keys, so that none waits for all that another has sent.
+ * one, because on Citus they may be on different machines. Workspaces take turns, in a workspace its environments, and
+ * in an environment its keys, so that none waits for all that another has sent.
  *
  *   batch: waiting --its runs are free--> in a transaction --the commit is sent--> committing --ended--> answered
  *

@@ -6,8 +6,8 @@
  *     +--the probe's statement is late, or its answer is not ours--> away --the probe's answer is ours--> here
  *
  * While it is away, requests fail at once, and those under way end too: reads at once, batches after BATCH_MS, because
- * the database may still answer. Pauses double up to LONGEST_PAUSE_MS. Only the probe's own answer ends an outage that it
- * found.
+ * the database may still answer. Pauses double up to LONGEST_PAUSE_MS. Only the probe's own answer ends an outage that
+ * it found.
  */
 import pg, { DatabaseError, type ClientBase, type ClientConfig } from 'pg'
 import { StorageError, StoreAway } from '../engine/store.ts'

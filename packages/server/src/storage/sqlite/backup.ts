@@ -1,6 +1,6 @@
 /**
- * A backup ends with a seal, after the pages of the store: counts of its rows, and the SHA-256 of everything before it. SQLite
- * ignores bytes behind the last page, so a sealed backup still opens as a database.
+ * A backup ends with a seal, after the pages of the store: counts of its rows, and the SHA-256 of everything before it.
+ * SQLite ignores bytes behind the last page, so a sealed backup still opens as a database.
  *
  *   pages of the store | counts, as JSON in COUNTS_BYTES | SHA-256 of both in hex | line feed
  */
