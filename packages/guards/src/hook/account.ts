@@ -9,7 +9,7 @@ const DEFAULT_URL = 'http://localhost:4680'
 type Variables = Readonly<Record<string, string | undefined>>
 
 export interface HookAccount extends Account {
-  /** A sentence, if the environment names another address or key than the file. */
+  /** Set if the environment names another address or key than the file: a sentence that says so. */
   readonly ignored?: string
 }
 

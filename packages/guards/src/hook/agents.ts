@@ -1,7 +1,4 @@
-/**
- * Describes how coding agents differ: one description for each, in the names that they document. Everything else is the same for
- * all.
- */
+/** Describes each coding agent in the names that it documents. All other code is the same for all agents. */
 export type AgentName = 'claude-code' | 'codex' | 'gemini-cli' | 'copilot' | 'qwen-code' | 'cursor' | 'opencode' | 'pi'
 
 /** Kind of a tool, independent of its name in the agent. Policies see it as the risk signal `tool_shell`, and so on. */
@@ -9,30 +6,30 @@ export type ToolKind = 'shell' | 'edit' | 'fetch' | 'read'
 
 export interface AgentForm {
   readonly title: string
-  /** The steps that get a hook: the agent's name of each, and ours, which are those of Claude Code. */
+  /** The steps that get a hook: the agent's name of each step, with Claude Code's name, which we use. */
   readonly events: Readonly<Record<string, string>>
-  /** The agent's names of fields that have other names here. */
+  /** Fields that the agent names differently: its name of each, with ours. */
   readonly fields: Readonly<Record<string, string>>
-  /** Steps that do not name their tool: its name, and the fields that are its input. */
+  /** For steps that do not name their tool: the tool's name, and the fields that are its input. */
   readonly tools?: Readonly<Record<string, readonly [name: string, ...input: string[]]>>
-  /** The answer that refuses a tool, with its parts around the reason as JSON text. */
+  /** The JSON text of a refusal, before and after the reason. */
   readonly denial: readonly [before: string, after: string]
-  /** Printed by its command if there is no objection; nothing by default. */
+  /** What the hook prints if there is no objection. Default: nothing. */
   readonly pass?: string
-  /** Whether it shows a `systemMessage` to the person in front of it. */
+  /** Whether the agent shows a `systemMessage` to its user. */
   readonly showsMessages: boolean
   readonly settings: SettingsForm
-  /** The agent's settings for the whole machine, if it has some. */
+  /** The agent's settings for the whole machine, if it has such settings. */
   readonly managed?: ManagedForm
-  /** Settings that switch its hooks off, below the home of the user and in the project. */
+  /** Settings that switch the agent's hooks off, in the user's home and in the project. */
   readonly off?: { readonly files: readonly string[]; readonly pattern: RegExp; readonly byManaged?: RegExp }
-  /** The agent's hooks give a call no id, or another id than its session files: the tool and its input are the id. */
+  /** Set if hooks get no call id, or not the id of the session files. The tool and its input then identify a call. */
   readonly hasNoCallIds?: true
   readonly kinds: Readonly<Record<ToolKind, readonly string[]>>
 }
 
 interface SettingsForm {
-  /** Below the home of the user, or below the variable's folder. */
+  /** Path below the user's home, or below the folder in the variable. */
   readonly user: string
   readonly variable?: string
   readonly project: string
@@ -41,21 +38,21 @@ interface SettingsForm {
    * no commands, but loads a module (modules.ts).
    */
   readonly form: 'groups' | 'list' | 'module'
-  /** The names of a hook's fields, if they are called otherwise than `command` and `timeout`. */
+  /** The agent's names for a hook's fields `command` and `timeout`, if it uses others. */
   readonly names?: { readonly command: string; readonly timeout: string }
-  /** Further settings of each hook. `matchers`: by step, the tools that its hook is for. */
+  /** Further settings of each hook. `matchers`: the tools that the hook of a step is for. */
   readonly more?: Readonly<Record<string, unknown>>
   readonly matchers?: Readonly<Record<string, string>>
   readonly unitsPerSecond: number
 }
 
 interface ManagedForm {
-  /** Below the root, on Linux and on macOS. We write it only if it does not exist. */
+  /** Path below the root, on Linux and on macOS. We write the file only if it does not exist. */
   readonly file: string
   readonly darwin?: string
   /** Further members of the file, beside the hooks. */
   readonly beside: Readonly<Record<string, unknown>>
-  /** Whether hooks of users and projects do not run any more. */
+  /** Whether the hooks of users and projects no longer run. */
   readonly isAlone: boolean
 }
 
@@ -79,8 +76,8 @@ const CLAUDE_DENIAL = [
 ] as const
 
 /**
- * Claude Code reads these before it starts a hook. Two switch hooks off, as its flags do, one keeps no files of sessions, and the shell of
- * a repository could run something else than was judged.
+ * Claude Code reads these variables before it starts a hook. Two switch hooks off, one stops the session files, and
+ * with the others a repository could run a program that was not judged.
  */
 const EMPTIED = [
   'CLAUDE_CODE_SIMPLE',
@@ -139,7 +136,7 @@ export const AGENTS: Readonly<Record<AgentName, AgentForm>> = {
   codex: {
     title: 'Codex',
     events: { ...COMMON, ...same('Interrupt') },
-    // `notify` gets other names than hooks.
+    // `notify` and hooks get the same fields under different names.
     fields: { 'thread-id': 'session_id', type: 'hook_event_name' },
     denial: CLAUDE_DENIAL,
     showsMessages: true,
@@ -300,7 +297,7 @@ export const AGENTS: Readonly<Record<AgentName, AgentForm>> = {
       project: '.cursor/hooks.json',
       form: 'list',
       more: { failClosed: true },
-      // Cursor has steps of their own for its other tools.
+      // Cursor has separate steps for its other tools.
       matchers: { preToolUse: 'Write|Delete', postToolUse: 'Write|Delete' },
       unitsPerSecond: 1,
     },

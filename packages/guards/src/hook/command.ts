@@ -8,13 +8,14 @@ export interface CommandParts {
   readonly program: string
   /** Flags of `tacho hook`, after the agent. */
   readonly flags: readonly string[]
-  /** Null for the folder of the user who runs the agent. */
+  /** Null: the folder of the user who runs the agent. */
   readonly stateFolder: string | null
 }
 
 /**
- * Agents run a tool whose hook is missing, crashes or answers with something else than a decision, so only a whole answer
- * counts. The script is part of the command: an empty file, or a folder in its place, would end with 0.
+ * Agents run a tool if its hook is missing, crashes or prints something that is no decision. So the command accepts
+ * only a complete answer. The script is inside the command: an empty script file, or a folder in its place, would exit
+ * with 0.
  */
 function beforeTool(agent: AgentName): string {
   const { denial, pass } = AGENTS[agent]
@@ -36,9 +37,9 @@ function beforeTool(agent: AgentName): string {
 const BROKEN = 'tacho: the hook gave no decision, so the tool was not run. If it is broken, run: tacho hook install'
 
 /**
- * The hook's command. It uses only absolute paths and an environment of its own: settings of a repository can set PATH,
- * NODE_OPTIONS and our variables. Before a tool, every end without an answer is a refusal; at other steps, exit code 2 would keep
- * the agent from stopping.
+ * The hook's command. It uses absolute paths and its own environment, because settings of a repository can set PATH,
+ * NODE_OPTIONS and our variables. Before a tool, every end without an answer is a refusal. At other steps it is not:
+ * exit code 2 would keep the agent from stopping.
  */
 export function commandFor(
   { agent, program, flags, stateFolder }: CommandParts,
@@ -46,13 +47,13 @@ export function commandFor(
   variables = process.env,
 ): string {
   const ownCommands = {
-    // The installation has its own Node if the package has none.
+    // The installation has its own Node if the package does not include one.
     PATH: `${path.dirname(process.execPath)}:/usr/bin:/bin`,
     ...(stateFolder !== null && { TACHO_STATE_DIR: stateFolder }),
     ...(variables['NODE_EXTRA_CA_CERTS'] && { NODE_EXTRA_CA_CERTS: path.resolve(variables['NODE_EXTRA_CA_CERTS']) }),
   }
   const isBeforeTool = AGENTS[agent].events[event] === 'PreToolUse'
-  // These agents do not send their step with the record.
+  // The records of these agents do not name the step.
   const step = AGENTS[agent].settings.form === 'list' ? ['--step', event] : []
   const words = [
     '/usr/bin/env',
@@ -70,7 +71,7 @@ export function commandFor(
   return isBeforeTool ? `${line} || { echo '${BROKEN}' >&2; exit 2; }` : `${line} || exit 1`
 }
 
-/** Whether this is the command of these parts, with any flags. Settings of a repository can imitate it. */
+/** Whether the command has exactly these parts, with any flags. Settings of a repository can imitate our command. */
 export function isCommandOf(parts: Omit<CommandParts, 'flags'>, event: string, command: string): boolean {
   const [before = '', after = ''] = commandFor({ ...parts, flags: ['FLAGS'] }, event).split('FLAGS')
   const flags = command.slice(before.length, -after.length)

@@ -5,7 +5,7 @@ import type { ToolCall } from './tool-call.ts'
 
 const CALL_CHARS = 100
 const POLICY = /^policy "([^"]*)"/
-/** Codes of a call that a policy held back and that no person allowed. */
+/** Codes of calls that a policy held for a person and that nobody approved. */
 const BY_PERSON: ReadonlySet<string> = new Set([
   'approval_rejected',
   'approval_expired',
@@ -21,7 +21,7 @@ export function denialText(error: ToolBlockedError, call: ToolCall): string {
   const shown = callInShort(call)
   if (policy === undefined) return `Tacho did not allow ${shown}. ${modelText}`
   const did = BY_PERSON.has(code) ? 'asks a person before' : 'denied'
-  // The message is where the person looks first, so it is not repeated.
+  // The message is what people read first, so do not repeat it.
   const policyText = policyMessage === null ? '.' : `: ${endedBy(policyMessage)}`
   const withoutPolicy =
     policyMessage === null ? modelText : modelText.replace(` The policy says: ${policyMessage}`, () => '')
@@ -38,7 +38,7 @@ export function callInShort({ toolName, input }: Pick<ToolCall, 'toolName' | 'in
 
 const HIDDEN = /[\p{C}\p{Zl}\p{Zp}\p{Default_Ignorable_Code_Point}]/gu
 
-/** A terminal shows it: no character moves the cursor, hides, or turns the text. */
+/** Removes characters that move a terminal's cursor, hide text or change its direction. */
 function visible(text: string): string {
   return text.toWellFormed().replace(HIDDEN, (character) => `\\u{${(character.codePointAt(0) ?? 0).toString(16)}}`)
 }

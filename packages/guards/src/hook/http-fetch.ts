@@ -1,6 +1,6 @@
 /**
- * The part of `fetch` that the SDK uses, by node:http. The built-in fetch takes longer when it is first used. So does node:http,
- * which most decisions do not need: it is loaded with the first request.
+ * The part of `fetch` that the SDK uses, built on node:http. The first use of the built-in fetch is slower. Loading
+ * node:http takes time too, so it is loaded with the first request: most decisions need none.
  */
 import type { IncomingMessage } from 'node:http'
 import type { TachoOptions } from '@tacho/sdk'

@@ -13,7 +13,7 @@ import type { Program } from '@tacho/policy/pattern/program.ts'
 import type { Node } from '@tacho/policy/language/syntax.ts'
 import type { Account } from '../state.ts'
 
-/** Names the build (scripts/build-program.mjs). Another build may check more, or compile otherwise. */
+/** Names the build (scripts/build-program.mjs). Another build may check more, or compile patterns differently. */
 declare const TACHO_BUILD: string | undefined
 const BUILD = typeof TACHO_BUILD === 'undefined' ? 'sources' : TACHO_BUILD
 
@@ -72,7 +72,7 @@ export function openKeptConditions(directory: string, { url, apiKey }: Account, 
         writeFileSync(temporary, Buffer.concat([signatureOf(content), content]), { mode: 0o600, flag: 'wx' })
         renameSync(temporary, file)
       } catch {
-        // The next hook checks them again.
+        // The next hook checks the conditions again.
       }
     },
   }
@@ -90,7 +90,7 @@ function contentOf(trees: ReadonlyMap<string, Node>): Buffer {
   return Buffer.concat([length, list, ...bytes])
 }
 
-/** Reads nothing if the file is incomplete or belongs to another key. */
+/** Returns nothing if the file is incomplete or has the signature of another key. */
 function read(file: string, signatureOf: (content: Uint8Array) => Buffer): Kept {
   const programs = new Map<string, Program>()
   try {
@@ -101,7 +101,7 @@ function read(file: string, signatureOf: (content: Uint8Array) => Buffer): Kept 
     if (!timingSafeEqual(bytes.subarray(0, SIGNATURE_BYTES), signatureOf(content))) return NOTHING
     const listEnd = NUMBER_BYTES + content.readUInt32LE()
     const list = JSON.parse(content.toString('utf8', NUMBER_BYTES, listEnd)) as List
-    // Numbers must begin at a multiple of their size.
+    // Numbers must start at a multiple of their size.
     const numbers = new Int32Array(
       content.buffer.slice(content.byteOffset + listEnd, content.byteOffset + content.length),
     )

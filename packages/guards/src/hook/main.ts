@@ -10,11 +10,11 @@ import { AGENT_NAMES, isAgentName } from './agents.ts'
 import { allowPlainCall } from './session/plain-calls.ts'
 import { readRecord } from './record.ts'
 
-// `tacho record` continues to record the agent: a hook knows its tools, not its model.
+// `tacho record` continues to record the agent, because a hook sees only its tools, not its model.
 delete process.env['TACHO_RECORDED_BY']
 
 const RECORD_BYTES_MAX = 20 * 1_048_576
-/** The agent writes the record at once. */
+/** Longest wait for the record. The agent writes it at once. */
 const RECORD_MS = 10_000
 const PART_BYTES = 65_536
 const AGAIN_MS = 5
@@ -22,7 +22,7 @@ const NO_KEY = 'Tacho has no API key; run "tacho hook install", or set TACHO_API
 /** All agents treat this exit code as a refusal, with standard error as the reason. */
 const REFUSED = 2
 
-/** Reads standard input to its end. Node's stream of it would load sockets and terminals. */
+/** Reads standard input to its end. Node's stream for standard input would load sockets and terminals. */
 async function readInput(): Promise<string> {
   const parts: Buffer[] = []
   let bytes = 0
@@ -48,14 +48,14 @@ function readPart(readBuffer: Buffer): Promise<number> {
   return new Promise((resolve, reject) => {
     read(0, readBuffer, 0, readBuffer.length, null, (error, length) => {
       if (!error) resolve(length)
-      // The other end of the pipe made it non-blocking.
+      // The process at the other end made the pipe non-blocking.
       else if (error.code === 'EAGAIN') setTimeout(() => void readPart(readBuffer).then(resolve, reject), AGAIN_MS)
       else reject(error)
     })
   })
 }
 
-/** A thread that waits for standard input keeps a process from ending by itself. */
+/** Ends the process. The thread that waits for standard input would keep it running. */
 function endNow(code: number): void {
   process.execve?.('/bin/sh', ['sh', '-c', `exit ${code}`], {})
   process.kill(process.pid, 'SIGKILL')
@@ -92,7 +92,7 @@ async function main(): Promise<void> {
     return
   }
   if (isBeforeTool && allowPlainCall(account, agent, record)) {
-    // Write directly: the stream of standard output would load as much.
+    // Write directly: the stream for standard output would load as many modules.
     writeSync(1, `${NO_OBJECTION}\n`)
     return
   }
@@ -104,7 +104,7 @@ async function main(): Promise<void> {
     isProject: values.project,
     isManaged: values.account !== undefined,
   })
-  // The installed command refuses a tool without an answer: see command.ts.
+  // The installed command refuses a tool if there is no answer: see command.ts.
   const whole = answer === '' && isBeforeTool ? NO_OBJECTION : answer
   if (whole !== '') process.stdout.write(`${whole}\n`)
 }
@@ -113,9 +113,9 @@ function failureOf(why: string): string {
   return `tacho: the hook failed: ${why}.${isBeforeTool ? ' The tool was not run.' : ''}\n`
 }
 
-/** Assume that it is about a tool until the record is read. */
+/** Until the record is read, assume that the step is before a tool. */
 let isBeforeTool = true
-// If it never ends. The build is CommonJS, which has no await here.
+// The exit code if `main` never finishes. The build is CommonJS, which has no top-level await.
 process.exitCode = REFUSED
 main().then(
   () => (process.exitCode = 0),

@@ -10,7 +10,7 @@ export function isManagedAgent(agent: AgentName): boolean {
   return AGENTS[agent].managed !== undefined
 }
 
-/** A file that an administrator deploys or deletes whole. */
+/** A separate file, so that an administrator can deploy or delete it as a whole. */
 export function managedFile(agent: AgentName, root = '/'): string {
   const { managed } = AGENTS[agent]
   if (!managed) throw new Error(`${agent} has no managed settings`)
@@ -30,7 +30,7 @@ export function managedText(agent: AgentName, commandOf: (event: string) => stri
   return agent === 'codex' ? toml(settings['hooks'] as Hooks) : `${JSON.stringify(settings, null, 2)}\n`
 }
 
-/** Codex has no other form for managed hooks, and we have no parser of it. */
+/** Codex accepts managed hooks only as TOML, and we have no TOML parser. */
 function toml(hooks: Hooks): string {
   const lines = Object.entries(hooks).flatMap(([event, [group]]) =>
     (group?.hooks ?? []).flatMap(({ command, timeout }) => [
@@ -44,7 +44,7 @@ function toml(hooks: Hooks): string {
   return [TITLE, 'allow_managed_hooks_only = true', '[features]', 'hooks = true', ...lines, ''].join('\n')
 }
 
-/** The settings in our own file, as those of a user look. */
+/** The settings in our own file, in the form of a user's settings. */
 export function managedSettings(agent: AgentName, text: string): Settings {
   if (agent !== 'codex') return JSON.parse(text) as Settings
   const hookMatches = text.matchAll(/^\[\[hooks\.(\w+)\.hooks\]\]\ntype = "command"\ncommand = (".*")$/gm)
@@ -57,7 +57,7 @@ export function managedSettings(agent: AgentName, text: string): Settings {
 
 type Hooks = Record<string, { hooks: { command: string; timeout: number }[] }[]>
 
-/** Whether this command wrote the file, and nobody has added to it. */
+/** Whether this command wrote the file and nobody has changed it. */
 export function isOurs(agent: AgentName, text: string): boolean {
   if (agent === 'codex') return text.startsWith(TITLE)
   try {

@@ -33,7 +33,7 @@ export function isWholeModule(
   }
 }
 
-/** The command lines before a tool in a file of ours. */
+/** The command lines that one of our modules runs before a tool. */
 export function moduleCommands(text: string): string[] {
   const command = hooksIn(text)['PreToolUse']?.[0]
   return command === undefined ? [] : [command]
@@ -64,7 +64,7 @@ import path from 'node:path'
 
 `
 
-/** Resolves with the answer; for a tool that must not run, with why as `refused`. */
+/** Resolves with the answer; if the tool must not run, with the reason as `refused`. */
 const RUN = `
 function run(step, fields) {
   return new Promise((resolve) => {
@@ -80,7 +80,7 @@ function run(step, fields) {
       }
     }
     const child = spawn('/bin/sh', ['-c', command], { stdio: 'pipe' })
-    // Processes that it started may live on and keep the pipes open.
+    // Child processes may still run and keep the pipes open.
     const timer = setTimeout(() => {
       child.kill()
       child.stdout.destroy()

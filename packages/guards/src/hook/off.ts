@@ -1,4 +1,4 @@
-/** Settings that switch the hooks of a user or a project off: for `tacho hook check`. */
+/** Finds settings that switch the hooks of a user or a project off, for `tacho hook check`. */
 import { readFileSync } from 'node:fs'
 import { homedir } from 'node:os'
 import path from 'node:path'
@@ -10,7 +10,7 @@ export interface Off {
   readonly what: string
 }
 
-/** The first setting that does it, in the files of the user and of this directory; null if there is none. */
+/** The first such setting in the user's files and those of this directory; null if there is none. */
 export function offIn(agent: AgentName, home = homedir(), directory = process.cwd()): Off | null {
   const { off, settings } = AGENTS[agent]
   if (!off) return null

@@ -19,6 +19,6 @@ export function deleteOldFiles(folder: string, { now, keptMs, filesMax }: Bounds
       if (index >= filesMax || now - at > keptMs) rmSync(file, { force: true })
     }
   } catch {
-    // The folder does not exist yet, or another hook deletes files too.
+    // The folder does not exist yet, or another hook has deleted the file.
   }
 }

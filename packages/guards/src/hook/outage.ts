@@ -13,7 +13,7 @@ type Fetch = NonNullable<TachoOptions['fetch']>
 const ANSWER_MS = 1_000
 const REMEMBERED_MS = 60_000
 
-/** A retry is not worth its time, so the call is denied at once. */
+/** A retry would delay the agent, so the call is denied at once. */
 const NO_APPROVAL: Awaited<ReturnType<Fetch>> = {
   status: 424,
   headers: { get: () => null },
@@ -21,13 +21,13 @@ const NO_APPROVAL: Awaited<ReturnType<Fetch>> = {
 }
 
 export interface Outage {
-  /** Resolves when the service did not answer this process, or an earlier one a moment ago. */
+  /** Resolves when the service has not answered, in this process or in another one a moment ago. */
   readonly noticed: Promise<void>
-  /** Waits for no answer beyond the second; only a person may take longer. */
+  /** Stops all requests after one second without an answer; only an approval may take longer. */
   readonly fetch: Fetch
 }
 
-/** @param isNewSession tries again in any case. */
+/** @param isNewSession tries the service again in any case. */
 export function watchOutage(directory: string, fetch: Fetch, isNewSession: boolean): Outage {
   const file = path.join(directory, 'outage')
   const { promise: noticed, resolve: notice } = Promise.withResolvers<void>()
@@ -42,7 +42,7 @@ export function watchOutage(directory: string, fetch: Fetch, isNewSession: boole
     if (isOut && !isApproval) throw new Error('the service did not answer a moment ago')
     const isPatient = hasAnswered || url.includes('?wait=')
     const { signal } = options
-    // The time counts from the first request, because a hook may need a second to start on a busy machine.
+    // Start the timer with the first request, because a hook may need a second to start on a busy machine.
     timer ??= setTimeout(() => deadline.abort(), ANSWER_MS).unref()
     const soon = [deadline.signal, ...(signal instanceof AbortSignal ? [signal] : [])]
     try {

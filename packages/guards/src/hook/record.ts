@@ -8,9 +8,12 @@ import { AGENTS, type AgentName } from './agents.ts'
 export interface HookRecord {
   readonly sessionId: string
   readonly event: string
-  /** The same for the same record, also in another process. */
+  /** The same record has the same id in every process. */
   readonly eventId: string
-  /** Identifies a call within the session: the model's id, or the tool and its input. Empty if the record is not about a call. */
+  /**
+   * Identifies a call within the session: the model's id, or a hash of the tool and its input. Empty if the record is
+   * not about a call.
+   */
   readonly callId: string
   /** The model's id of the call. */
   readonly toolCallId?: string | undefined
@@ -27,8 +30,8 @@ export interface HookEvent {
 const BEFORE_TOOL = /^\W*(pre|before)[\W_]*tool/i
 
 /**
- * Null if the text is not a hook record, or comes before a tool call that cannot be decided.
- * @param step the agent's name of the step, for agents whose records do not say it.
+ * Null if the text is not a hook record, or precedes a tool call that cannot be decided.
+ *   @param step the agent's name of the step, if its records do not contain it.
  */
 export function readRecord(agent: AgentName, text: string, step?: string): HookRecord | null {
   const recordFields = objectOf(text)
@@ -54,18 +57,18 @@ export function readRecord(agent: AgentName, text: string, step?: string): HookR
   }
   const toolCallId = form.hasNoCallIds ? undefined : textOf(fields['tool_use_id']) || undefined
   const callId = toolCallId ?? (toolName ? callIdOf(toolName, fields['tool_input']) : '')
-  // A user can send the same prompt twice. The size of the transcript distinguishes the two.
+  // A user can send the same prompt twice. The size of the transcript tells them apart.
   const place = isUnique ? '' : sizeOf(fields['transcript_path'])
   const eventId = `${agent}-${digest(`${sessionId}\n${event}\n${place}\n${text.trim()}`)}`
   return { sessionId, event, eventId, callId, toolCallId, fields }
 }
 
-/** The id of a call whose agent gives it none: the same tool with the same input. */
+/** The id of a call without one from its agent: a hash of the tool and its input. */
 export function callIdOf(toolName: string, input: unknown): string {
   return hashOf(toolName, input ?? {}) ?? toolName
 }
 
-/** The event of a record; null for records that have another event, or none. */
+/** The event of a record; null if the record has another event or none. */
 export function eventOf({ event, fields }: HookRecord): HookEvent | null {
   const tool = textOf(fields['tool_name']) ?? 'tool'
   switch (event) {
@@ -103,14 +106,14 @@ export function eventOf({ event, fields }: HookRecord): HookEvent | null {
   }
 }
 
-/** Outcome of a call that reported back. */
+/** The outcome of a call whose end the agent reported. */
 export function endOf({ event, fields }: HookRecord): 'returned' | 'failed' | 'cancelled' {
   const { interrupted } = (fields['tool_response'] ?? {}) as { interrupted?: unknown }
   if (fields['is_interrupt'] === true || interrupted === true) return 'cancelled'
   return event === 'PostToolUseFailure' ? 'failed' : 'returned'
 }
 
-/** The payload of TOOL_CALL, without what only the hook before the call knows. */
+/** The payload of TOOL_CALL, without the facts that only the hook before the call knows. */
 export function toolCallOf(record: HookRecord): Readonly<Record<string, unknown>> & { toolName: string } {
   const { event, fields, toolCallId } = record
   const isFailure = event === 'PostToolUseFailure'
@@ -137,7 +140,7 @@ export interface Subagent {
   readonly name: string
 }
 
-/** The sub-agent that this record comes from; undefined for the agent itself, which may have a type too. */
+/** The sub-agent that sent this record; undefined for the agent itself, which may have a type too. */
 export function subagentOf({ fields }: HookRecord): Subagent | undefined {
   const id = textOf(fields['agent_id'])
   return id === undefined ? undefined : { id, name: textOf(fields['agent_type']) || 'sub-agent' }

@@ -1,6 +1,7 @@
 /**
- * Finds files of a repository that start programs or change settings: hooks, MCP servers, helpers, variables, modules, commands
- * inside of texts. They run without a tool call, so no policy decides. Checked when a session starts.
+ * Finds files of a repository that start programs or change settings: hooks, MCP servers, helpers, variables, modules,
+ * and commands inside texts. These programs run without a tool call, so no policy decides. The check runs when a
+ * session starts.
  */
 import {
   closeSync,
@@ -28,14 +29,14 @@ export interface Looked {
   readonly agent: AgentName
   /** The folder of the session. */
   readonly cwd: string
-  /** Settings that have no effect here, such as `hooks` if only managed hooks run. */
+  /** Settings that have no effect here, for example `hooks` if only managed hooks run. */
   readonly ignored: ReadonlySet<string>
   /** Whether a command is exactly the one that Tacho installs. */
   readonly isOurs: (command: string, event: string) => boolean
 }
 
 interface Form {
-  /** JSON files, and the settings in them that start something. A name stands for all names in it. */
+  /** JSON files, and the names of settings that start something. A name includes everything below it. */
   readonly settings?: readonly (readonly [file: string, ...starting: string[]])[]
   /** Other files, and a pattern of the lines that start a program. */
   readonly texts?: readonly (readonly [file: string, starting: RegExp])[]
@@ -45,7 +46,10 @@ interface Form {
   readonly modules?: readonly string[]
 }
 
-/** In a Markdown file of Claude Code: a command to run while it is loaded, or hooks and servers in its head. */
+/**
+ * Matches a command that a Markdown file of Claude Code runs when it is loaded, or hooks and servers in its front
+ * matter.
+ */
 const INLINE = /!`|^```!|^(?:hooks|mcpServers):/m
 const GEMINI = ['hooks', 'mcpServers', 'tools.discoveryCommand', 'tools.callCommand']
 
@@ -119,7 +123,7 @@ const FORMS: Readonly<Record<AgentName, Form>> = {
   pi: { settings: [['.pi/settings.json', 'packages', 'extensions']], modules: ['.pi/extensions'] },
 }
 
-/** Agents run git at the start, and git runs these. */
+/** Agents run git at the start, and git runs these settings. */
 const GIT = [['.git/config', /^\s*(fsmonitor)\s*=\s*(?!true\b|false\b)\S|^\s*(\[filter\b[^\]]*\])/gim]] as const
 
 const FILE_BYTES_MAX = 1_048_576
@@ -131,7 +135,7 @@ const NAMED_MAX = 50
 const KEPT_MS = 365 * 24 * 3_600_000
 const KEPT_MAX = 1_000
 
-/** Describes what the repository starts. Sorted, without duplicates. */
+/** Describes everything that the repository starts. Sorted, without duplicates. */
 export function startedByRepository(looked: Looked): string[] {
   const { agent, cwd, isOurs } = looked
   const { settings = [], texts = [], instructions = [], modules = [] } = FORMS[agent]
@@ -171,7 +175,7 @@ function isWatched({ agent, cwd, ignored }: Looked): (file: string) => boolean {
   return (file) => starts.some((start) => file === start || file.startsWith(start.endsWith('/') ? start : `${start}/`))
 }
 
-/** Records what a repository starts, once until it changes. Returns a sentence for the person, or none. */
+/** Records what a repository starts, again only after a change. Returns a sentence for the user, or none. */
 export function reportStarted(tacho: Tacho, run: Run, directory: string, looked: Looked): string[] {
   const { agent, cwd } = looked
   const started = startedByRepository(looked)
@@ -195,7 +199,7 @@ export function reportStarted(tacho: Tacho, run: Run, directory: string, looked:
   return [`Tacho: ${message}.`]
 }
 
-/** The settings with these names, and the names in them: `hooks.PreToolUse`, `env.PATH`, `apiKeyHelper`. */
+/** The settings with these names, and the names below them: `hooks.PreToolUse`, `env.PATH`, `apiKeyHelper`. */
 function startedIn({ agent, ignored, isOurs }: Looked, text: string, names: readonly string[]): string[] {
   const parsedSettings = parsed(text)
   const settings = parsedSettings && withoutHooks(parsedSettings, agent, isOurs)
@@ -213,7 +217,7 @@ function startedIn({ agent, ignored, isOurs }: Looked, text: string, names: read
     .filter((name) => !ignored.has(name))
 }
 
-/** From the folder of the session up to its project. */
+/** All folders from that of the session up to that of its project. */
 function foldersOf(cwd: string): string[] {
   const project = projectOf(cwd)
   const folders = [cwd]
@@ -223,7 +227,7 @@ function foldersOf(cwd: string): string[] {
   return folders
 }
 
-/** The file, the files in this folder, or those that end so: `hooks/*.json`. */
+/** The file, all files in this folder, or files with this ending: `hooks/*.json`. */
 function filesBelow(folder: string, place: string): string[] {
   const [top, ending = ''] = place.split('*')
   const within = path.join(folder, top as string)

@@ -37,31 +37,34 @@ import type { Place } from './written-paths.ts'
 export interface HookOptions {
   readonly agent: AgentName
   readonly approvalTimeoutMs: number
-  /** Decision on tools if no policies were ever loaded. */
+  /** Decision about tools if no policies were ever loaded. */
   readonly unconfigured: 'deny' | 'ask'
-  /** The hooks are installed for one project: they do not report sessions elsewhere. */
+  /** The hooks are installed for one project, and do not report sessions outside of it. */
   readonly isProject: boolean
   /** Whether the hook is installed for the whole machine. */
   readonly isManaged: boolean
 }
 
-/** Hooks after a tool confirm them earlier, and each prompt does, so that a hook before a tool rarely waits for the service. */
+/**
+ * The hooks after a tool and at each prompt confirm the policies earlier, so a hook before a tool rarely waits for the
+ * service.
+ */
 const FRESH_AFTER_MS = 15_000
-/** Longest wait for newer policies; then the last ones decide. */
+/** Longest wait for newer policies. After it, the last known ones decide. */
 const CONFIGURATION_WAIT_MS = 1_000
 /** Longest wait for delivery. Codex gives the end of a session 3 seconds. */
 const DELIVERY_MS = 1_500
-/** The agent does not wait for a hook that it stopped. */
+/** Longest wait for delivery after the agent stopped the hook: the agent no longer waits. */
 const STOPPED_MS = 500
 const OLD_CONFIGURATION_MS = 60_000
 
 /** Policies that are older than this are not used. */
 const POLICIES_MAX_AGE_MS = 7 * 24 * 3_600_000
 
-/** The steps at which the agent's own session files are compared with what was judged. */
+/** The steps at which the agent's own session files are compared with the judged calls. */
 const COMPARED = new Set(['SessionStart', 'Stop', 'SubagentStop', 'SessionEnd'])
 
-/** Left for the hook after a tool, which should not follow. */
+/** State for the hook after a tool. It should not run, because the tool was refused. */
 const NOT_ALLOWED = { inputHash: null, approvalId: null, isRefused: true }
 
 const NOT_CONFIGURED = 'Tacho has no policies for this machine of the last 7 days, so the tool was not run.'
@@ -111,7 +114,7 @@ export async function runHook(
   const hookTexts: string[] = []
   let deliveryMs = DELIVERY_MS
   if (isBeforeTool) {
-    // The agent waits: the next hook delivers.
+    // The agent waits, so the next hook delivers.
     deliveryMs = 0
     const place = placeOf(record)
     const conditions = openKeptConditions(state.directory, account)
@@ -119,7 +122,7 @@ export async function runHook(
     const stop = stopSignal()
     const decided = await decide(tacho, run, record, { ...options, url: account.url, place, stop }, rejected)
     asking.end()
-    // The agent stopped the hook. Deliver now: an approver must not wait for the next hook.
+    // The agent stopped the hook. Deliver now: an approver must not have to wait for the next hook.
     if (stop.aborted) deliveryMs = STOPPED_MS
     answer = decided.answer
     if (decided.outcome === 'refused')
@@ -180,8 +183,9 @@ export async function runHook(
 }
 
 /**
- * The agent waits for a hook before a tool: what it records stays in the spool, and the next hook delivers it. Once a person is
- * asked, all of it passes: they see what they approve by the event, and an issue record uses up the approval.
+ * The agent waits for a hook before a tool, so events stay in the spool until the next hook delivers them. When a
+ * person is asked, events are sent at once: the approver reads the call in its event, and an issue record claims the
+ * approval.
  */
 function withoutDelivery(fetch: Outage['fetch'], see: (url: string, body: unknown) => void): Outage['fetch'] {
   let isAsking = false
@@ -193,7 +197,7 @@ function withoutDelivery(fetch: Outage['fetch'], see: (url: string, body: unknow
   }
 }
 
-/** The agent gives up: its user interrupted it, or its own timeout is over. */
+/** Aborts when the agent gives up: its user interrupted it, or its own timeout passed. */
 function stopSignal(): AbortSignal {
   const stop = new AbortController()
   for (const name of ['SIGTERM', 'SIGINT', 'SIGHUP'] as const) process.once(name, () => stop.abort('cancelled'))
@@ -219,7 +223,7 @@ async function decide(
   rejected: ReturnType<typeof openSessionRefusals>,
 ): Promise<{ answer: string } & Pick<Judged, 'outcome' | 'facts'>> {
   const refused = (answer: string) => ({ answer, outcome: 'refused' as const, facts: NOT_ALLOWED })
-  // Each call asks for itself: the agent may run two hooks for one call, and sessions continue.
+  // A new key for each hook: an agent may run two hooks for one call, and a session may be continued.
   const call = { ...toolCallIn(agent, record, place), key: randomUUID() }
   const { toolName } = call
   const { sessionId } = record
@@ -275,7 +279,7 @@ function recordCall(tacho: Tacho, run: Run, record: HookRecord, agent: AgentName
   const eventId = run.record({ type: 'TOOL_CALL', label: toolName, payload, eventId: ownId, spanId })
   const report = (detectionType: string, reasonCode: string): void =>
     run.within(() => tacho.reportIssue({ detectionType, payload: { toolName, reasonCode }, eventId }))
-  // Tests fail and searches find nothing every day: as issues, they would hide what was refused.
+  // Failed tests and empty searches are normal. As issues, they would hide refused calls.
   if (isFailure && exitCode === null) report('TOOL_FAILED', 'tool_error')
   if (opened?.isRefused) {
     const message = `${toolName} ran although it was refused`
@@ -302,7 +306,7 @@ function recordCall(tacho: Tacho, run: Run, record: HookRecord, agent: AgentName
   return [`Tacho: ${message}.`]
 }
 
-/** Loads the policies, so that the first tool does not wait. Says what the person in front of the agent must know. */
+/** Loads the policies, so that the first tool does not wait. Returns messages for the agent's user. */
 async function greeting(tacho: Tacho, ignored: string | undefined): Promise<string[]> {
   await tacho.configuration.ready(CONFIGURATION_WAIT_MS)
   const { current, source } = tacho.configuration.state
@@ -315,18 +319,18 @@ async function greeting(tacho: Tacho, ignored: string | undefined): Promise<stri
   return ignoredTexts
 }
 
-/** How old the policies are, if they could not be confirmed. */
+/** The age of the policies as text, if the service could not confirm them. */
 function ageOf(tacho: Tacho): string {
   const { ageMs, source } = tacho.configuration.state
   if (source !== 'disk' || ageMs === null || ageMs < OLD_CONFIGURATION_MS) return ''
   return ` (policies of ${Math.round(ageMs / 60_000)} minutes ago)`
 }
 
-/** Scope of the repository check, if these hooks make it. */
+/** What the repository check must know, if these hooks make that check. */
 function lookedAt({ agent, isManaged }: HookOptions): Omit<Looked, 'cwd'> {
   const { managed } = AGENTS[agent]
   const emptied = Object.keys((managed?.beside['env'] as object | undefined) ?? {}).map((name) => `env.${name}`)
-  // The program and the variables of this process are those of the installed command.
+  // This process has the program and the variables of the installed command.
   const program = `${(process.argv[1] ?? '').replace(/packages\/(cli\/dist\/hook\.cjs|guards\/src\/hook\/main\.ts)$/, '')}packages/cli/bin/tacho`
   const parts = { agent, program, stateFolder: process.env['TACHO_STATE_DIR'] ?? null }
   return {

@@ -13,7 +13,7 @@ export interface InstallOptions {
   readonly project: boolean
 }
 
-/** Extra seconds that the agent gives the hook after its own longest wait. */
+/** The agent gives the hook this many seconds more than the hook's own longest wait. */
 const SPARE_SECONDS = 30
 const OTHER_TIMEOUT_SECONDS = 10
 /** The longest time that Codex allows for these hooks. */
@@ -50,7 +50,7 @@ export function writeSettings(file: string, settings: Settings): void {
   renameSync(temporary, file)
 }
 
-/** The settings with our hooks, after those that are there. Ours from before are replaced. */
+/** The settings with our hooks, after the existing ones. Replaces our earlier hooks. */
 export function withHooks(
   settings: Settings,
   agent: AgentName,
@@ -78,7 +78,7 @@ export function withHooks(
   return { ...(form === 'list' && { version: 1 }), ...settings, hooks }
 }
 
-/** The settings without exactly our hooks; groups and events that become empty are removed too. */
+/** The settings without our hooks. Groups and events that become empty are removed too. */
 export function withoutHooks(
   settings: Settings,
   agent: AgentName,
@@ -107,7 +107,7 @@ export function withoutHooks(
     : others
 }
 
-/** Our hooks that `others` lack, as lines for people: steps with the same command share one. */
+/** Our hooks that `others` does not have, as lines for people. Steps with the same command share a line. */
 export function ownHooks(settings: Settings, agent: AgentName, others: Settings): string[] {
   const { hooks } = settings
   const steps = new Map<string, string[]>()

@@ -1,6 +1,6 @@
 /**
- * Splits a shell command into simple commands, without running anything. It knows quotes, redirections, here-documents,
- * substitutions and variables that the command itself sets. What only a shell can know stays unknown.
+ * Splits a shell command into simple commands without running it. Handles quotes, redirections, here-documents,
+ * substitutions and variables that the command itself sets. Parts that only a shell can expand stay unknown.
  */
 
 /** Stands for a part of a word that only the shell can expand, such as `$HOME`. */
@@ -8,7 +8,7 @@ export const UNKNOWN = '\0'
 
 export type ShellPart =
   | { readonly is: 'command'; readonly words: readonly string[]; readonly written: readonly string[] }
-  /** A parenthesis: what changes inside of it, such as the folder, ends with it. */
+  /** A parenthesis. Changes inside it, for example of the folder, end with it. */
   | { readonly is: 'open' }
   | { readonly is: 'close' }
   /** A command inside a word: `$(…)` or `` `…` ``. */
@@ -27,7 +27,7 @@ export function partsOf(text: string, variables: Map<string, string>): ShellPart
   let word: string | null = null
   /** Kind of the next word. */
   let next: 'word' | 'written' | 'read' | 'end of document' = 'word'
-  /** The last lines of here-documents that begin after this line. */
+  /** End markers of the here-documents that begin after this line. */
   let documents: string[] = []
   let at = 0
 
@@ -51,7 +51,7 @@ export function partsOf(text: string, variables: Map<string, string>): ShellPart
     words = []
     written = []
   }
-  /** Reads `$…` or a backtick at this place; returns its value. */
+  /** Reads the `$…` or backtick expansion at this place. Returns its value. */
   const expansion = (): string => {
     const sourceStart = source.slice(at, at + 200)
     const inner = source[at] === '`' ? closing('`') : sourceStart.startsWith('$(') ? closing(')') : null
@@ -110,7 +110,7 @@ export function partsOf(text: string, variables: Map<string, string>): ShellPart
       const end = source.indexOf('\n', at)
       at = (end === -1 ? source.length : end) - 1
     } else if (char === '>' || char === '<') {
-      // A number before it is a descriptor.
+      // A number before a redirection is a file descriptor.
       if (word !== null && /^\d+$/.test(word)) word = null
       endWord()
       const [operator = char] = /^(<<<|<<-?|<>|<&|<\(|<|>>|>&|>\||>\(|>)/.exec(source.slice(at, at + 3)) ?? []

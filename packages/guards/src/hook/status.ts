@@ -19,7 +19,10 @@ export interface HookStatus {
 }
 
 export interface Waiting {
-  /** Number of records. Some may have arrived already: a file is deleted only after all of its records have arrived. */
+  /**
+   * Number of undelivered records. Some may have been delivered already: a file is deleted only when all of its records
+   * are.
+   */
   readonly records: number
   /** Unix time in milliseconds. */
   readonly since: number | null
@@ -67,7 +70,7 @@ function namesIn(folder: string): string[] {
   }
 }
 
-/** Empty if it was delivered, and so deleted, a moment ago. */
+/** Empty if the file is gone, because its records were delivered a moment ago. */
 function textOf(file: string): string {
   try {
     return readFileSync(file, 'utf8')

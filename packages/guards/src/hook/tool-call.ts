@@ -1,4 +1,4 @@
-/** A call of a tool, as the hook before it judges it, and what this hook leaves for the next ones. */
+/** The tool call that a hook judges, and what the hook stores for later hooks. */
 import { hashOf } from '../refusals.ts'
 import { stateRoot } from '../state.ts'
 import { signalsOf, type AgentName } from './agents.ts'
@@ -24,7 +24,7 @@ export function toolCallIn(agent: AgentName, { fields, toolCallId }: HookRecord,
   return { toolName, input, riskSignals, toolCallId }
 }
 
-/** Folders in which the session works and in which it began: a model can change only the first. */
+/** The folders in which the session works and in which it began. A model can change only the first. */
 export function placeOf({ fields }: HookRecord): Place {
   const cwd = textOf(fields['cwd']) || process.cwd()
   return { cwd, start: cwdOf(textOf(fields['transcript_path']) ?? '') ?? cwd }
@@ -37,7 +37,7 @@ export interface Judged {
   readonly facts: Pick<OpenCall, 'inputHash' | 'approvalId' | 'isRefused'>
 }
 
-/** Called after the decision, because an agent that stops the hook meanwhile runs the tool. */
+/** Call it only after the decision: if the agent stops the hook earlier, the tool runs unjudged. */
 export function noteJudged(directory: string, record: HookRecord, { agent, place, outcome, facts }: Judged): void {
   const at = Date.now()
   const { sessionId, fields, callId, toolCallId } = record

@@ -1,6 +1,6 @@
 /**
- * Whether a call writes outside the project, as far as its input says so: the file of an edit, the files of a patch, and the files
- * that a command of the shell redirects to, or gives to programs that write.
+ * Whether a call writes outside the project, according to its input: the file of an edit, the files of a patch, and
+ * files that a shell command redirects to or passes to programs that write.
  */
 import { existsSync, lstatSync, realpathSync } from 'node:fs'
 import { homedir, tmpdir } from 'node:os'
@@ -17,10 +17,10 @@ export interface Place {
   readonly start: string
 }
 
-/** Every program may write there. */
+/** Temporary folders: every program may write there. */
 const TEMPORARY = [tmpdir(), '/tmp', '/var/tmp', ...(process.platform === 'darwin' ? ['/var/folders'] : [])]
 const DEVICE = /^\/dev\/(null|zero|tty|stdin|stdout|stderr|fd\/\d+)$/
-/** Beyond this many paths, the call counts as writing outside without a check. */
+/** A call with more paths counts as writing outside, without a check. */
 const PATHS_MAX = 1_000
 const FIELDS = ['file_path', 'path', 'filePath', 'notebook_path']
 const PATCH_FIELDS = ['command', 'patchText', 'patch', 'input']
@@ -36,7 +36,7 @@ export function writesOutside(agent: AgentName, toolName: string, input: unknown
   )
 }
 
-/** The repository around the folder, or the folder itself. A repository of all the user's files is no project. */
+/** The repository around the folder, or the folder itself. A repository of the user's whole home is no project. */
 export function projectOf(start: string): string {
   for (let folder = start; folder !== homedir() && folder !== path.dirname(folder); folder = path.dirname(folder)) {
     if (existsSync(path.join(folder, '.git'))) return folder
@@ -52,7 +52,7 @@ function isInside(target: string, folders: readonly string[]): boolean {
   )
 }
 
-/** Resolves links of a path, also if its end does not exist yet. */
+/** Resolves links in a path, even if its last part does not exist yet. */
 function real(pathText: string): string {
   try {
     let existing = pathText
@@ -61,7 +61,7 @@ function real(pathText: string): string {
     }
     return path.join(realpathSync(existing), path.relative(existing, pathText))
   } catch {
-    // A link to nothing, or a folder that cannot be read: nothing says that it is inside.
+    // A broken link or an unreadable folder: treat it as outside.
     return '/'
   }
 }
@@ -91,7 +91,7 @@ function commandPaths(input: unknown, cwd: string): string[] {
   return [...pathsWritten(command, { cwd, variables, depth: 0 }), ...patchedPaths(command)]
 }
 
-/** Programs before another program. */
+/** Programs that run another program. */
 const WRAPPERS = new Set(
   'sudo doas env nohup nice time command builtin exec setsid stdbuf timeout flock ionice chrt xargs then do else if while until ! {'.split(
     ' ',
@@ -99,7 +99,7 @@ const WRAPPERS = new Set(
 )
 const WRAPPER_VALUES = /^(-[ugnsIPLUC]|--(user|group|signal|adjustment|unset|chdir))$/
 const SHELLS = new Set(['sh', 'bash', 'zsh', 'dash', 'ksh', 'fish'])
-/** Programs that write all their operands, and those that write the last one. */
+/** Programs that write to all their operands; below, those that write to the last one. */
 const ALL = new Set('rm rmdir unlink shred mkdir touch tee truncate chmod chown chgrp mv mkfifo mknod'.split(' '))
 const LAST = new Set('cp ln install rsync scp'.split(' '))
 /** Options whose value is a path that the command writes. */
@@ -124,13 +124,13 @@ interface Shell {
 }
 
 function pathsWritten(text: string, shell: Shell): string[] {
-  // A command inside of commands inside of commands hides something.
+  // Commands nested this deeply hide something: treat them as writing outside.
   if (shell.depth > DEPTH_MAX) return ['/']
   const outer: string[] = []
   const paths: string[] = []
   let { cwd } = shell
   const add = (pathText: string): void => {
-    // The part before what only the shell knows says where it is, if it begins with a folder.
+    // If the part before the unknown begins with a folder, it shows where the path leads.
     const known = pathText.includes(UNKNOWN) ? pathText.slice(0, pathText.indexOf(UNKNOWN)) : pathText
     if (known !== '') paths.push(path.resolve(cwd, known))
   }
@@ -162,7 +162,7 @@ function pathsWritten(text: string, shell: Shell): string[] {
   return paths
 }
 
-/** The program and its words, without assignments and programs that only start it. */
+/** The program and its words, without assignments and without programs that only start it. */
 function withoutWrappers(words: readonly string[]): readonly string[] {
   let at = 0
   for (let isWrapped = false; at < words.length; at++) {

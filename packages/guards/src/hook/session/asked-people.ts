@@ -29,7 +29,7 @@ const POLLED = /\/firewall-approvals\/([\w-]{1,255})\?/
 export function openAskedPeople(directory: string) {
   const folder = path.join(directory, 'asked')
   return {
-    /** Notes the requests that the hook of this record waits for, by what it asks the service. */
+    /** Notes the approvals that the hook of this record waits for, from its requests to the service. */
     watch(agent: AgentName, record: HookRecord) {
       const { sessionId, toolCallId, fields } = record
       const facts = { pid: process.pid, agent, sessionId, subagent: subagentOf(record), toolCallId }
@@ -94,7 +94,7 @@ function isAlive(pid: number): boolean {
   try {
     return process.kill(pid, 0)
   } catch (error) {
-    // The process exists and belongs to another user.
+    // EPERM: the process exists and belongs to another user.
     return (error as NodeJS.ErrnoException).code === 'EPERM'
   }
 }

@@ -1,4 +1,4 @@
-/** The events of calls whose hooks are processes of their own: open-calls.ts has what one leaves for the next. */
+/** The events of calls. Each hook is a separate process; open-calls.ts stores what one hook leaves for the next. */
 import type { Run, Tacho } from '@tacho/sdk'
 import { digest } from '../../state.ts'
 import type { AgentName } from '../agents.ts'
@@ -11,7 +11,7 @@ interface Session {
   readonly subagent?: Subagent | undefined
 }
 
-/** The steps of a sub-agent are a branch of the run. */
+/** The run of a session. The steps of a sub-agent are a branch of it. */
 export function sessionRun(
   tacho: Tacho,
   { agent, sessionId, subagent }: Session,
@@ -36,7 +36,7 @@ export function callFacts({ toolName, toolCallId, input, inputHash, approvalId }
 
 const startIdOf = ({ agent, sessionId, file }: StoredCall) => `${agent}-${digest(`start\n${sessionId}\n${file}`)}`
 
-/** Several hooks may record it: it has one id. */
+/** Several hooks may record the start, so its id is derived from the call. */
 export function recordStart(tacho: Tacho, call: StoredCall): string {
   const { toolName: label, startedAt: at, spanId } = call
   const eventId = startIdOf(call)
@@ -44,7 +44,10 @@ export function recordStart(tacho: Tacho, call: StoredCall): string {
   return eventId
 }
 
-/** Covers all sessions, because the program of another one may have died. The agent of this one may ask its person first. */
+/**
+ * Records starts in all sessions, because the program of another session may have died. While the agent of this session
+ * asks its user, its calls wait.
+ */
 export function recordStarts(tacho: Tacho, calls: OpenCalls, { event, fields, sessionId }: HookRecord): void {
   const isAsking = event === 'PermissionRequest' || fields['notification_type'] === 'permission_prompt'
   for (const call of calls.in(['judged'])) {
@@ -54,7 +57,7 @@ export function recordStarts(tacho: Tacho, calls: OpenCalls, { event, fields, se
   }
 }
 
-/** The calls that this step ends: no hook after them will come, or it comes late. */
+/** Closes the calls that end with this step: no hook follows them, or only a late one. */
 export async function closeCalls(
   tacho: Tacho,
   calls: OpenCalls,
@@ -67,7 +70,7 @@ export async function closeCalls(
     (call) =>
       (isEnded !== null && call.sessionId === record.sessionId && isEnded(call)) || now - call.startedAt > OPEN_MS,
   )
-  // Codex and our modules report an interrupted step by its name. Other agents report nothing.
+  // Codex and our modules report an interrupted step as `Interrupt`. Other agents report nothing.
   const outcome = record.event === 'Interrupt' ? 'cancelled' : 'did_not_report'
   const declined = closed.length > 0 ? await declinedBy(record, closed) : null
   for (const call of closed) {
@@ -86,7 +89,7 @@ export async function closeCalls(
   return closed
 }
 
-/** Calls that a person declined, as the agent keeps them in the file of its session. */
+/** Calls that the agent's user declined, according to the session file. */
 async function declinedBy({ fields }: HookRecord, closed: readonly StoredCall[]): Promise<ReadonlyMap<string, string>> {
   const file = textOf(fields['transcript_path'])
   const { declinedCalls } = await import('./session-files.ts')

@@ -1,5 +1,6 @@
 /**
- * Which call began a sub-agent. The hooks of a sub-agent name only its id and its kind, and two of one kind may run at once.
+ * Finds the call that began a sub-agent. The hooks of a sub-agent name only its id and its kind, and two of one kind may
+ * run at once.
  *
  *   begun --one call fits; its prompt or its result names the call--> joined: HANDOFF below the call
  *     \--the session ends--> HANDOFF without a call
@@ -73,7 +74,7 @@ export function openHandoffs(directory: string, tacho: Tacho, calls: OpenCalls) 
     write({ ...begun, callSpanId: call?.spanId ?? '' })
   }
 
-  /** Calls that may have begun it: of its kind, and no other sub-agent's. */
+  /** Calls that may have begun this sub-agent: they are of its kind and began no other. */
   function callsFor({ sessionId, name }: Begun): StoredCall[] {
     const taken = new Set(all(sessionId).map(({ callSpanId }) => callSpanId))
     return calls
@@ -82,7 +83,7 @@ export function openHandoffs(directory: string, tacho: Tacho, calls: OpenCalls) 
   }
 
   return {
-    /** A sub-agent begins or ends. */
+    /** Handles the begin or end of a sub-agent. */
     step(agent: AgentName, record: HookRecord): void {
       const { sessionId, event, fields } = record
       const subagent = subagentOf(record)
@@ -105,7 +106,7 @@ export function openHandoffs(directory: string, tacho: Tacho, calls: OpenCalls) 
       const [call] = named.length === 1 ? named : fitting.length === 1 && rivals.length === 1 ? fitting : []
       if (call) hand(begun, call)
     },
-    /** A call ends. It may have begun one. */
+    /** Handles the end of a call that may have begun a sub-agent. */
     ended(call: DelegatingCall, response: unknown): void {
       if (!DELEGATING.has(call.toolName)) return
       const open = all(call.sessionId).filter(({ callSpanId }) => callSpanId === undefined)
@@ -125,13 +126,13 @@ export function openHandoffs(directory: string, tacho: Tacho, calls: OpenCalls) 
   }
 }
 
-/** Whether a call may begin an agent of this kind. A call that names no kind may begin any. */
+/** Whether a call may begin an agent of this kind. A call that names no kind may begin an agent of any kind. */
 function isOfKind({ input }: OpenCall, name: string): boolean {
   const { subagent_type: kind, agent_type: other } = (input ?? {}) as Readonly<Record<string, unknown>>
   return (textOf(kind) ?? textOf(other) ?? name) === name
 }
 
-/** The call's prompt, as in a file of JSON lines. */
+/** The call's prompt, escaped as in a JSON Lines file. */
 function promptOf({ input }: OpenCall): string {
   const { prompt, message } = (input ?? {}) as Readonly<Record<string, unknown>>
   return JSON.stringify(prompt ?? message) ?? '\n'

@@ -26,19 +26,19 @@ export function openJudgedCalls(root: string) {
   }
   const makeFolder = (): void => void mkdirSync(folder, { recursive: true, mode: 0o700 })
   return {
-    /** The hook decided about the call, or reported that nothing did. */
+    /** Adds calls that the hook judged or reported as unjudged. */
     add(sessionId: string, callIds: readonly string[]): void {
       const file = fileOf(sessionId)
       if ((statSync(file, { throwIfNoEntry: false })?.size ?? 0) > CALLS_MAX * (ID_CHARS + 1)) return
       makeFolder()
       appendFileSync(file, callIds.map((callId) => `${short(callId)}\n`).join(''), { mode: 0o600 })
     },
-    /** Reports whether a call of this session was added. */
+    /** Returns a function that reports whether a call of this session was added. */
     of(sessionId: string): (callId: string) => boolean {
       const known = new Set(textOf(fileOf(sessionId)).split('\n'))
       return (callId) => known.has(short(callId))
     },
-    /** When the hook of this user ran first: it cannot have seen older calls. */
+    /** When this user's hook first ran: it has not seen older calls. */
     since(now: number): number {
       makeFolder()
       const file = path.join(root, 'judged-since')
@@ -46,7 +46,7 @@ export function openJudgedCalls(root: string) {
         writeFileSync(file, String(now), { mode: 0o600, flag: 'wx' })
         return now
       } catch {
-        // With a damaged file, no call is excused as older than the hook.
+        // If the file is damaged, no call counts as older than the hook.
         return Number(textOf(file)) || 0
       }
     },

@@ -1,4 +1,4 @@
-/** When a tool was decided about last, for each project: `tacho hook status` shows it. */
+/** When a tool was last judged, for each project. `tacho hook status` shows it. */
 import { mkdirSync, readFileSync, renameSync, writeFileSync } from 'node:fs'
 import { randomUUID } from 'node:crypto'
 import path from 'node:path'

@@ -1,6 +1,6 @@
 /**
- * Most calls match no policy, so nothing is recorded and nobody is asked. Decides without the SDK whether a call is one
- * of these. Anything unusual is left to run-hook.ts, which uses the SDK.
+ * Allows a call that matches no policy without loading the SDK: nothing is recorded and nobody is asked, as for most
+ * calls. Anything unusual is left to run-hook.ts, which uses the SDK.
  */
 import { createHmac } from 'node:crypto'
 import { readFileSync, statSync } from 'node:fs'
@@ -17,7 +17,7 @@ import { noteJudged, placeOf, toolCallIn } from '../tool-call.ts'
 
 /** Policies that the service confirmed this recently decide without asking it, as in agents with an SDK. */
 export const FRESH_MS = 30_000
-/** A larger file has large prompts, which take longer to read than to skip. */
+/** A larger file contains large prompts. Reading them takes longer than loading the SDK. */
 const FILE_BYTES_MAX = 4 * 1_048_576
 
 /**
@@ -46,7 +46,7 @@ export function allowPlainCall(account: Account, agent: AgentName, record: HookR
   for (const source of fresh.conditions) {
     const condition = keptConditions.get(source)
     if (!condition) return false
-    // The labels of the call are unknown: they need the parser of conditions.
+    // A condition on the call's labels needs the parser of conditions.
     if (fresh.hasLabels && condition.names.has('tool.labels')) return false
     const outcome = evaluateWith(condition, fact)
     if (!outcome.ok || outcome.matched) return false
@@ -55,7 +55,10 @@ export function allowPlainCall(account: Account, agent: AgentName, record: HookR
   return true
 }
 
-/** The conditions of the policies that the SDK keeps, and whether tools have labels, if the service confirmed them a moment ago. */
+/**
+ * The conditions of the SDK's cached policies, and whether tools have labels, if the service confirmed them a moment
+ * ago.
+ */
 function freshConfiguration(directory: string, { url, apiKey }: Account) {
   try {
     const file = configurationFileIn(directory)
@@ -72,7 +75,7 @@ function freshConfiguration(directory: string, { url, apiKey }: Account) {
     }
     const ageMs = Date.now() - Math.max(confirmedAt, Math.floor(stats.mtimeMs))
     if (!(ageMs >= 0 && ageMs < FRESH_MS)) return null
-    // The text that the SDK signs, with its form of the address.
+    // The SDK signs this text, with the address normalised like this.
     const text = `${url.replace(/\/+$/, '')}\n${JSON.stringify([etag, body])}`
     if (signature !== createHmac('sha256', apiKey).update(text).digest('hex')) return null
     const conditions = body.policies.map(({ condition }) => condition)

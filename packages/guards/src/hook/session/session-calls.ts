@@ -1,6 +1,6 @@
 /**
- * How many tools a session has called, over the processes of its hooks: a file for each session, with one byte for each call.
- * Appending needs no lock. The file is not signed: another program of the same user could delete a signed one just as well.
+ * Counts the tool calls of a session across the processes of its hooks: a file for each session, with one byte for each
+ * call. Appending needs no lock. A signature would not help: another program of the same user could delete the file.
  */
 import { appendFileSync, mkdirSync, statSync } from 'node:fs'
 import path from 'node:path'

@@ -1,11 +1,11 @@
-/** The same as session-files.ts for opencode, which keeps all its sessions in one SQLite database. */
+/** Does the same as session-files.ts for opencode, which stores all sessions in one SQLite database. */
 import { homedir } from 'node:os'
 import path from 'node:path'
 import type { KeptCall } from './session-files.ts'
 
 const CALLS_MAX = 10_000
 
-/** The database, if the agent did not name it. */
+/** The default path of the database, if the agent did not name one. */
 export function sessionDatabase(): string {
   return path.join(homedir(), '.local/share/opencode/opencode.db')
 }
@@ -24,8 +24,8 @@ interface Part {
 }
 
 /**
- * Reads the calls that ended since the last read, the oldest first, and the place up to which it has read.
- * @param cwd only sessions of this folder; null for all.
+ * Reads the calls that ended since the last read, oldest first. Also returns the place to continue from.
+ *   @param cwd only sessions of this folder; null for all.
  */
 export async function readSessionDatabase(
   file: string,
@@ -41,7 +41,7 @@ export async function readSessionDatabase(
     const rows = database.prepare(select).all(from, cwd, cwd) as unknown as Row[]
     const calls = rows.flatMap((row): KeptCall[] => {
       const { tool, callID, state } = JSON.parse(row.data) as Part
-      // A call that the agent or a hook refused has the status "error"; of a tool that does not exist, the tool is "invalid".
+      // A refused call has the status "error". A call of an unknown tool has the tool "invalid".
       if (typeof tool !== 'string' || tool === 'invalid' || state?.status !== 'completed') return []
       const { session_id: sessionId, time_created: at } = row
       return [{ sessionId, callId: String(callID), toolName: tool, input: state.input, at }]

@@ -1,4 +1,4 @@
-/** The files in which agents themselves keep their sessions: they have the calls of tools that no hook was called for. */
+/** The session files of agents: they contain the tool calls for which no hook ran. */
 import { closeSync, openSync, readdirSync, readSync, statSync } from 'node:fs'
 import { homedir } from 'node:os'
 import path from 'node:path'
@@ -26,7 +26,7 @@ interface Answered {
 
 type Entry =
   | { readonly is: 'call'; readonly callId: string; readonly toolName: string; readonly input: unknown }
-  /** `ran` is false for a call that the agent itself refused before any hook. */
+  /** `ran` is false if the agent itself refused the call before any hook. */
   | Answered
 
 interface Form {
@@ -39,14 +39,14 @@ interface Form {
   readonly entries: (line: Fields) => Entry[]
 }
 
-/** Bytes read at once. Reading continues where it ended; of a longer part, only the end is read. */
+/** Bytes read at once. Each read continues where the last one ended; of a longer part, only the end is read. */
 const PART_BYTES_MAX = 32 * 1_048_576
 const HEAD_BYTES = 65_536
 const FILES_MAX = 1_000
 
-/** How the results of calls begin that did not run: no such tool, other arguments than its, or refused by a hook. */
+/** Results of calls that did not run begin like this: unknown tool, invalid arguments, or refused by a hook. */
 const CLAUDE_REFUSED = /^(<tool_use_error>|PreToolUse:\S+ hook error: )/
-/** Declined by the person in front of the agent, or by its own settings. */
+/** Results of calls that the agent's user, or its settings, declined. */
 const CLAUDE_DECLINED = /^(The user doesn't want to (proceed with|take) |Permission to use .{1,300} has been denied)/
 const CODEX_DECLINED = /^[\w ]{1,40} rejected by user/
 const CODEX_REFUSED =
@@ -105,7 +105,7 @@ const FORMS: Partial<Record<AgentName, Form>> = {
       if (!kind.endsWith('_call') || item['call_id'] === undefined) return []
       const input = parsed(item['arguments'] ?? item['input'] ?? item['action'])
       const toolName = textOf(item['name']) ?? kind
-      // These tools act on nothing, and have no hook.
+      // These tools have no effect and no hook.
       if (toolName === 'update_plan' || toolName === 'request_user_input') return []
       if (toolName === 'write_stdin' && objectOf(input)['chars'] === '') return []
       return [{ is: 'call', callId, toolName, input }]
@@ -171,7 +171,7 @@ const FORMS: Partial<Record<AgentName, Form>> = {
   },
 }
 
-/** The files of sessions that changed since then, the newest first. `known` is one of them, if the agent named it. */
+/** The session files that changed since then, newest first. `known` is one of them, if the agent named it. */
 export function sessionFiles(agent: AgentName, known: string | undefined, changedSince: number): string[] {
   const form = FORMS[agent]
   if (!form) return []
@@ -195,7 +195,9 @@ export function sessionFiles(agent: AgentName, known: string | undefined, change
     .map(({ file }) => file)
 }
 
-/** The calls with results from this place on, and where to go on: before the first call that has no result yet. */
+/**
+ * The calls with results from this place on, and the place to continue from: before the first call without a result.
+ */
 export function readSessionFile(agent: AgentName, file: string, from: number): { calls: KeptCall[]; next: number } {
   const form = FORMS[agent]
   if (!form) return { calls: [], next: from }
@@ -227,7 +229,7 @@ export function readSessionFile(agent: AgentName, file: string, from: number): {
   return { calls, next: Math.min(next, ...[...open.values()].map(({ place }) => place)) }
 }
 
-/** Answers of the agent to its model for calls that a person declined, by the id of the call. */
+/** What the agent answered its model for calls that a person declined, by call id. */
 export function declinedCalls(agent: AgentName, file: string): ReadonlyMap<string, string> {
   const declined = new Map<string, string>()
   for (const line of tailOf(file).split('\n')) {

@@ -11,7 +11,7 @@ import { deleteOldFiles } from '../old-files.ts'
 
 const KEPT_MS = 30 * 24 * 3_600_000
 const FILES_MAX = 1_000
-/** About 10,000 calls. Of a longer session, the labels are unknown. */
+/** About 10,000 calls. The labels of a longer session are unknown. */
 const BYTES_MAX = 1_048_576
 const CALLS_MAX = 1_000
 
@@ -33,7 +33,7 @@ export function openSessionPast(directory: string) {
   const fileOf = (sessionId: string): string => path.join(folder, digest(sessionId).slice(0, 32))
   const sizeOf = (file: string): number => statSync(file, { throwIfNoEntry: false })?.size ?? 0
   return {
-    /** @param toolCalls of the session: if it has fewer lines, it began before there were any. */
+    /** @param toolCalls of the session: if the file has fewer lines, the session began before this file existed. */
     read(sessionId: string, toolCalls: number): CarriedHistory {
       const file = fileOf(sessionId)
       const size = sizeOf(file)

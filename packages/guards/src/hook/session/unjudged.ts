@@ -1,6 +1,6 @@
 /**
- * Tools that ran without a decision: the hooks were off, not trusted or not called. They cannot be undone, but they are
- * recorded in their run, open an issue, and the person in front of the agent gets a message.
+ * Tools that ran without a decision, because the hooks were off, not trusted or not called. They cannot be undone. They
+ * are recorded in their run and open an issue, and the agent's user gets a message.
  */
 import type { Run, Tacho } from '@tacho/sdk'
 import { digest } from '../../state.ts'
@@ -10,9 +10,9 @@ import { textOf, type HookRecord } from '../record.ts'
 import { readSessionDatabase, sessionDatabase } from './session-database.ts'
 import { cwdOf, readSessionFile, sessionFiles, type KeptCall } from './session-files.ts'
 
-/** Record at most this many of one session at once; the number counts all of them. */
+/** At most this many calls of a session are recorded at once; the reported number counts all of them. */
 const RECORDED_MAX = 100
-/** Clocks of file systems are coarse. */
+/** File times can be inexact by some seconds. */
 const OVERLAP_MS = 10_000
 
 /** Where to search for calls. Hooks of a project read only sessions of their folder. */
@@ -21,7 +21,7 @@ export interface Compared {
   readonly cwd: string | null
 }
 
-/** Files to compare at this step: those of the session, and at the start of a session those of all others. */
+/** Files to compare at this step: those of the session; when a session starts, those of all others. */
 export function filesToCompare(
   { agent, isProject }: { agent: AgentName; isProject: boolean },
   { event, fields }: HookRecord,
@@ -74,7 +74,7 @@ export async function takeUnjudged(
   return unjudgedCalls
 }
 
-/** Records them in the run of their session. Returns a sentence for the person. */
+/** Records the calls in the run of their session. Returns a sentence for the user. */
 export function recordUnjudged(tacho: Tacho, agent: AgentName, sessionId: string, calls: readonly KeptCall[]): string {
   const run = tacho.startRun({ runId: sessionId, sessionId, agentId: agent, agentName: agent })
   for (const { callId, toolName, input, at } of calls.slice(0, RECORDED_MAX)) {

@@ -17,12 +17,12 @@ const FLAGS_AT = 60
 const NAME_AT = 62
 const EXTENDED = 0x4000
 const SKIP_WORKTREE = 0x4000
-/** Qwen Code writes it into settings that have none, when it starts. */
+/** Qwen Code adds this member to settings without it when it starts. */
 const ADDED_VERSION = /,\s{0,99}"\$version": ?\d{1,9}(?=\s{0,99}\}\s{0,99}$)/
-/** A person who changes settings starts the next session later. */
+/** A change in the minute before a session is not a person's: people start the session later. */
 const MOMENT_MS = 60_000
 
-/** @param isWatched by the path from the project, with slashes. Empty if the index cannot be read. */
+/** @param isWatched gets the path in the project, with slashes. Returns an empty list if the index cannot be read. */
 export function vanishedIn(project: string, isWatched: (file: string) => boolean, now = Date.now()): string[] {
   try {
     return [...entriesOf(readIndex(project))].flatMap(([file, hash]) => {
@@ -39,7 +39,7 @@ export function vanishedIn(project: string, isWatched: (file: string) => boolean
 
 function readIndex(project: string): Buffer {
   const git = path.join(project, '.git')
-  // In a worktree, a file names the folder.
+  // In a worktree, `.git` is a file that names the folder.
   const folder = statSync(git).isDirectory()
     ? git
     : path.resolve(
@@ -55,7 +55,7 @@ function readIndex(project: string): Buffer {
 
 function* entriesOf(index: Buffer): Generator<readonly [file: string, hash: string]> {
   const version = index.readUInt32BE(4)
-  // Version 4 shortens names; git writes it only if it is told to.
+  // Version 4 shortens names. Git writes it only if configured to.
   if (index.toString('latin1', 0, 4) !== 'DIRC' || version > 3) return
   let at = HEAD_BYTES
   for (let left = index.readUInt32BE(8); left > 0; left--) {
