@@ -1,6 +1,6 @@
 /**
- * A refusal is an answer: a call that a person rejected is not asked again while its tool and input stay the same. A new
- * configuration forgets it, because its policies may decide differently.
+ * Remembers calls that a person rejected. The same tool and input is refused without asking again, until a new
+ * configuration arrives, because its policies may decide differently.
  */
 import { inputText } from '@tacho/policy/input/input-text.ts'
 import type { Run, ToolBlockedError } from '@tacho/sdk'
@@ -11,7 +11,7 @@ export interface Refusal {
   readonly decisionReason: string | null
   readonly modelText: string
   readonly revision: string | null
-  /** The hash of the input as asked. With masked members, it differs from `hashOf`. */
+  /** The hash that the approver saw. If members are masked, it differs from `hashOf`. */
   readonly inputHash: string
 }
 
@@ -65,7 +65,7 @@ function keyOf(toolName: string, hash: string): string {
   return `${hash} ${toolName}`
 }
 
-/** The same as `inputHash` of the policy engine, with Node's own SHA-256: a hook has no time to load another. */
+/** Equal to `inputHash` of the policy engine, but uses Node's SHA-256: a hook has no time to load another one. */
 export function hashOf(toolName: string, input: unknown): string | null {
   try {
     return digest(inputText(toolName, input))

@@ -1,4 +1,7 @@
-/** Files that guards keep for one environment: the last configuration, undelivered events, what they have seen. */
+/**
+ * Files that guards keep for one environment: the last configuration, undelivered events, and what they know about
+ * sessions.
+ */
 import { hash, randomUUID } from 'node:crypto'
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { homedir } from 'node:os'

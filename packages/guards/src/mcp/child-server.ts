@@ -6,18 +6,21 @@ import { PassThrough, type Writable } from 'node:stream'
 import type { ServerConnection } from './connection.ts'
 import { linesOf } from './lines.ts'
 
-/** How long a server may take to end on its own, and again after SIGTERM. */
+/** How long a server may take to exit on its own, and again after SIGTERM. */
 const END_MS = 5_000
 
-/** A program that the server started may keep its output open. */
+/** How long to wait for the output to close after the exit: child processes of the server may keep it open. */
 const OUTPUT_MS = 500
 
-/** How long the guard answers requests to a server that cannot be started. */
+/** How long the guard answers requests in place of a server that could not start. */
 const ANSWERING_MS = 2_000
 
 const LINE_BREAK = Buffer.of(0x0a)
 
-/** The server never sees the credentials of the guard, nor what `scripts/node` sets for its own Node and names in the last one. */
+/**
+ * Removed from the server's environment: the credentials of the guard, and the variables that `scripts/node` sets. The
+ * last one names them.
+ */
 const OWN_VARIABLES = ['TACHO_API_KEY', 'TACHO_OPERATOR_TOKEN', 'TACHO_OWN_VARIABLES']
 
 /** Returns a connection that reports the error if the command cannot be started. */
@@ -44,7 +47,7 @@ export async function startServer(command: string, args: readonly string[]): Pro
       resolve(code ?? 128 + (signal ? constants.signals[signal] : 0))
     })
   })
-  // A server that ends closes its input; its exit is what counts.
+  // Ignore write errors: the exit of the server is what counts.
   child.stdin.on('error', () => undefined)
 
   return {
@@ -64,7 +67,7 @@ export async function startServer(command: string, args: readonly string[]): Pro
   }
 }
 
-/** Stands in for a server that could not start. It answers whatever the client sends, also before initializing. */
+/** Stands in for a server that could not start. Answers every request with the error, even before `initialize`. */
 function unstarted(why: string): ServerConnection {
   const { promise: ended, resolve } = Promise.withResolvers<number>()
   const lines = new PassThrough()

@@ -62,8 +62,8 @@ export class Definitions {
   }
 
   /**
-   * The tools of a page that are flagged now and were not, or differ from what was flagged.
-   * @param isLast whether the list ends with this page.
+   * Returns the tools of a page that are newly flagged, or flagged with a new digest.
+   *   @param isLast whether the list ends with this page.
    */
   observe(tools: readonly Json[], isLast: boolean): FlaggedTool[] {
     this.#readAgain()
@@ -110,7 +110,7 @@ export class Definitions {
     return moved
   }
 
-  /** Reads the file again: another guard of the same server, or a person, may have changed it. */
+  /** Reads the file again, because another guard of the same server or a person may have changed it. */
   #readAgain(): void {
     const at = changedAt(this.#file)
     if (at === this.#readAt || at === 0) return
@@ -159,7 +159,7 @@ function wholeOf({ description, schema }: Digests): string {
   return digest(description + schema)
 }
 
-/** Everything that a model or a person reads of a tool, and everything that its input must match. */
+/** Covers everything of a tool that a model or a person reads, and the schema of its input. */
 function digestsOf({ title, description, annotations, inputSchema, outputSchema }: Json): Digests {
   return {
     description: digest(ordered([title, description, annotations])),
@@ -167,7 +167,7 @@ function digestsOf({ title, description, annotations, inputSchema, outputSchema 
   }
 }
 
-/** JSON text that is the same for any order of keys. */
+/** JSON text that does not depend on the order of keys. */
 function ordered(value: unknown): string {
   return JSON.stringify(value, (_, innerValue: unknown) =>
     isObject(innerValue) && !JSON.isRawJSON(innerValue)

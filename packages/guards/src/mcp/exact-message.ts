@@ -1,6 +1,6 @@
 /**
- * Reads what one side sends. The other side gets the text that is written from what was read, never the sender's own bytes:
- * it could end a line at a carriage return, or take the first of two equal keys.
+ * Reads the messages of one side. The other side gets a message written anew, never the sender's bytes: a receiver
+ * could end a line at a carriage return, or use the first of two equal keys.
  */
 import { isUtf8 } from 'node:buffer'
 import { isObject, keyOf, type Message } from './message.ts'
@@ -20,11 +20,14 @@ export interface ExactMessage {
   readonly text: string
   /** Why the message must not pass; null if it can. */
   readonly fault: string | null
-  /** Place of the first number in `params` that JavaScript cannot hold, for example `params.arguments.id`. */
+  /** Path of the first number in `params` that JavaScript cannot represent, for example `params.arguments.id`. */
   readonly inexact: string | null
 }
 
-/** Keys of a message in every spelling: some programs ignore case, so another spelling would be a second method or tool. */
+/**
+ * The keys of a message in every spelling. Some programs ignore case and would read another spelling as a second method
+ * or tool.
+ */
 const MESSAGE_KEYS = spellings(['jsonrpc', 'id', 'method', 'params', 'result', 'error'])
 const CALL_KEYS = spellings(['name', 'arguments', 'inputResponses', 'requestState', '_meta'])
 const TASK_KEYS = spellings(['taskId', 'inputResponses', '_meta'])
@@ -50,12 +53,14 @@ export function readMessages(line: Buffer): ExactMessage[] | null {
       inexact: inexactIn(message.params, 'params'),
     }))
   } catch {
-    // The message is not JSON, or too deep to be written again.
+    // The message is no JSON, or nested too deeply to be written again.
     return null
   }
 }
 
-/** Like JSON.parse, but a number that JavaScript cannot hold keeps its text: JSON.stringify writes it unchanged. */
+/**
+ * Like JSON.parse, but a number that JavaScript cannot represent keeps its text, and JSON.stringify writes that text.
+ */
 export function parseExactly(text: string): unknown {
   return JSON.parse(text, (_key, value, { source }) =>
     typeof value === 'number' && !isExact(value, source) ? JSON.rawJSON(source) : value,
@@ -66,16 +71,16 @@ export function isExactNumber(source: string): boolean {
   return isExact(Number(source), source)
 }
 
-/** Whether the number is written back with the value that its text has. */
+/** Whether JavaScript writes the number with the same value as its text. */
 function isExact(value: number, source: string): boolean {
   if (source.length > NUMBER_LENGTH_MAX) return false
   const decimal = decimalOf(source)
   if (decimalOf(String(value)) === decimal) return true
-  // C programs write 0.1 with 17 digits: the same number, with more text.
+  // C programs write 0.1 with 17 digits. Those are the same number.
   return !Number.isInteger(value) && Number.isFinite(value) && decimalOf(value.toPrecision(17)) === decimal
 }
 
-/** The same text for the same value: digits without zeros at the ends, and the power of ten. */
+/** Returns equal texts for equal values: the digits without outer zeros, and the power of ten. */
 function decimalOf(text: string): string {
   const [, sign, whole = '', fraction = '', power = '0'] = /^(-?)(\d+)(?:\.(\d+))?(?:e([+-]?\d+))?$/i.exec(text) ?? []
   const digits = `${whole}${fraction}`.replace(/^0+/, '')
@@ -96,8 +101,8 @@ function inexactIn(value: unknown, place: string): string | null {
 
 function faultOf(message: Message): string | null {
   const { id, method, params } = message
-  // Reject an id without a key: its answer would not be found, and two numbers beyond 2^53 can be one in JavaScript. A reply to
-  // an unreadable message has the id null.
+  // Reject an id that has no key: its answer would not be found, and two numbers beyond 2^53 can be equal in
+  // JavaScript. A reply to an unreadable message has the id null.
   if (id !== undefined && keyOf(id) === undefined && !(id === null && method === undefined)) {
     return 'The id must be a text, or a number from -(2^53 - 1) to 2^53 - 1.'
   }
@@ -113,7 +118,7 @@ function spellings(keys: readonly string[]): ReadonlyMap<string, string> {
 function misspelt(value: unknown, known: ReadonlyMap<string, string>): string | null {
   if (!isObject(value)) return null
   for (const key of Object.keys(value)) {
-    // Upper case first: two letters outside ASCII have "k" and "s" as another case.
+    // Both conversions are needed: the long s becomes "s" by the first, and the Kelvin sign "k" by the second.
     const right = known.get(key.toUpperCase().toLowerCase())
     if (right !== undefined && right !== key) return `The key ${JSON.stringify(key)} must be written ${right}.`
   }

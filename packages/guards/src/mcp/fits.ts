@@ -1,6 +1,7 @@
 /**
- * Whether arguments fit the schema of a tool, as far as types, required members and allowed values say. The server decides; this says only which
- * answers of the server mean that the tool never ran. What it does not understand fits.
+ * Whether arguments fit a tool's schema: checks types, required members and allowed values, and accepts what it does
+ * not understand. The server decides about the call. This check only shows which errors of the server mean that the
+ * tool never ran.
  */
 import { isObject } from './message.ts'
 
@@ -28,7 +29,7 @@ function isOfType(value: unknown, type: unknown): boolean {
     case 'string':
     case 'boolean':
       return typeof value === type
-    // A number that JavaScript cannot hold is an object here.
+    // A number that JavaScript cannot represent is an object here.
     case 'number':
       return typeof value === 'number' || JSON.isRawJSON(value)
     case 'integer':

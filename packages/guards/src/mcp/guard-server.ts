@@ -12,7 +12,7 @@ import { linesOf } from './lines.ts'
 export interface GuardOptions {
   readonly account: Account
   readonly server: ServerConnection
-  /** Command line or address: what the tools' definitions belong to. */
+  /** Command line or address. It identifies the server whose tool definitions were accepted. */
   readonly serverName: string
   readonly settings: GuardSettings
   readonly warn: (message: string) => void
@@ -21,7 +21,7 @@ export interface GuardOptions {
 }
 
 const FLUSH_MS = 5_000
-/** A process that closed its output usually ends now. */
+/** A process that closed its output usually exits within this time. */
 const EXIT_MS = 250
 const SIGNALS = ['SIGTERM', 'SIGINT', 'SIGHUP'] as const
 
@@ -50,7 +50,7 @@ export async function guardServer({
       if (level !== 'info') warn(message)
     },
   })
-  // Load the policies while the client and the server greet each other.
+  // Load the policies while the client and the server initialize.
   void tacho.configuration.ready()
   const guard = new McpGuard({
     tacho,
@@ -76,7 +76,7 @@ export async function guardServer({
     guard.clientLeft()
     server.close()
   })
-  // A server that closes its output answers nothing any more.
+  // A server that closed its output cannot answer any more, so close it.
   const received = forwardServer(guard, server).finally(() => server.close())
   const noted = received.then(async () => {
     const exit = await Promise.race([server.ended, sleep(EXIT_MS, null, { ref: false })])

@@ -41,7 +41,7 @@ import { recordUnfit } from './unfit-call.ts'
 export interface GuardSettings {
   /** Longest wait for a person, in milliseconds, if the client accepts progress notifications. */
   readonly approvalTimeoutMs: number
-  /** The same for a client that does not. The official clients give up after 60 seconds. */
+  /** The same for a client that does not accept them. The official clients give up after 60 seconds. */
   readonly silentApprovalTimeoutMs: number
   /** Overrides the name that the client gives. */
   readonly agentName?: string | undefined
@@ -62,7 +62,7 @@ interface GuardParts {
 
 const CALLS_MAX = 1_000
 const CALLS_BYTES_MAX = 64 * 1_048_576
-/** How many answered calls are remembered, to notice a second answer. */
+/** How many answered calls are remembered, to detect a second answer. */
 const ANSWERED_MAX = 1_000
 const LISTS_MAX = 1_000
 
@@ -114,7 +114,7 @@ export class McpGuard {
       return toClient(errorReply(idIn(line), ERRORS.invalidRequest, message))
     }
     const received = readMessages(line)
-    // The server could read it differently, for example NaN as a number: what is not understood does not pass.
+    // Drop it: the server could read it differently, for example NaN as a number.
     if (!received) return toClient(errorReply(null, ERRORS.parse, 'The message is not JSON-RPC in UTF-8.'))
     for (const each of received) {
       const { message, text, fault } = each
@@ -126,7 +126,7 @@ export class McpGuard {
   async fromServer(line: Buffer | LongLine): Promise<void> {
     if (line instanceof LongLine) return this.#drop(line, `has more than ${LINE_BYTES_MAX} bytes`)
     const received = readMessages(line)
-    // The client could read it differently, for example an invalid character as another one.
+    // Drop it: the client could read it differently, for example an invalid character as another one.
     if (!received) return this.#drop(endsOf(line), 'is not JSON-RPC in UTF-8')
     for (const { message, text, fault } of received) {
       if (fault !== null) this.#parts.warn(`A message of the server was dropped. ${fault}`)
@@ -134,13 +134,13 @@ export class McpGuard {
     }
   }
 
-  /** The client no longer waits: no approval starts a call any more. Calls that the server already has continue. */
+  /** The client no longer waits, so an approval no longer starts a call. Calls that the server already has continue. */
   clientLeft(): void {
     for (const call of this.#calls.values()) if (!call.forwarded) cancel(call)
     this.#taskAnswers.cancelAll()
   }
 
-  /** Answers each waiting request, and each later one, with an error. */
+  /** Answers every waiting and later request with an error. */
   async serverLeft(why: string): Promise<void> {
     const errors = this.#open.end(why)
     for (const call of this.#calls.values()) abandon(call, why)
@@ -163,7 +163,7 @@ export class McpGuard {
     const client = clientInfoOf(message)
     if (!this.#run && (client || method === 'tools/call')) this.#begin(client)
     const key = keyOf(id)
-    // A client may use an id again once it is answered.
+    // A client may reuse an id after its answer.
     if (key !== undefined && method !== undefined) this.#answered.delete(key)
     if (method === 'initialize' || method === 'server/discover') this.#greeting = key
     if (method === 'notifications/cancelled') return this.#cancel(params)
@@ -194,7 +194,7 @@ export class McpGuard {
     return false
   }
 
-  /** Unless it is a request, and the server has ended. */
+  /** False for a request after the server has ended: it gets an error instead. */
   async #passes(key: string | undefined, { id, method }: Message): Promise<boolean> {
     const tooLate = key === undefined || method === undefined ? null : this.#open.asked(key, id)
     if (tooLate !== null) await this.#parts.toClient(tooLate)
@@ -213,7 +213,7 @@ export class McpGuard {
     this.#judge(called)
   }
 
-  /** Does not wait: other messages pass meanwhile. */
+  /** Does not wait, so other messages pass in the meantime. */
   #judge(judged: Promise<void>): void {
     const running = judged
       .catch(() => this.#parts.warn('A call could not be answered.'))
@@ -233,7 +233,7 @@ export class McpGuard {
     const forward = async (): Promise<Message> => {
       progress?.stop()
       const answered = new Promise<Answer>((resolve, reject) => (call.forwarded = { resolve, reject }))
-      // The connection can end and reject before the line below waits for it.
+      // Handle a rejection now: the connection may end before the line below waits for it.
       answered.catch(() => undefined)
       await toServer(text)
       const answer = await answered
@@ -242,7 +242,7 @@ export class McpGuard {
         reply = answer.line
         return answer.message
       }
-      // The client follows the task; the record waits for its result.
+      // The client polls the task; the recording waits for the task's result.
       const followed = this.#tasks.follow(taskId, judged)
       if (!call.isCancelled) await toClient(answer.line)
       return followed
@@ -262,7 +262,7 @@ export class McpGuard {
     const misfit = this.#tools.misfitOf(name, input)
     try {
       const refusal = this.#refusals.of(name, input, this.#revision)
-      // Recorded, and no person is asked again.
+      // Record the refusal without asking a person again.
       if (refusal) reply = toolError(call.id, params, refuseAgain(run, judged, refusal))
       else if (misfit === null) await run.within(() => guarded())
       else {
@@ -309,7 +309,7 @@ export class McpGuard {
     if (await this.#passes(key, { id, method: 'tasks/update' })) await toServer(text)
   }
 
-  /** Whether the server must receive it: it knows only calls that were forwarded. */
+  /** Returns whether to forward the cancellation: the server knows only forwarded calls. */
   #cancel(params: unknown): boolean {
     const key = keyOf(isObject(params) ? params['requestId'] : undefined) ?? ''
     const call = this.#calls.get(key)
@@ -328,7 +328,7 @@ export class McpGuard {
     const call = this.#calls.get(key)
     if (call?.forwarded) {
       call.forwarded.resolve({ message, line })
-      // Only the first answer of a call counts.
+      // Ignore later answers to the same call.
       call.forwarded = undefined
       this.#remember(key)
       return
@@ -352,7 +352,7 @@ export class McpGuard {
     const serverInfo = serverInfoOf(result)
     const name = (this.#serverName ??= typeof serverInfo?.['name'] === 'string' ? serverInfo['name'] : 'server')
     const run = this.#run ?? this.#begin(null)
-    // Added to every later event, because two servers can have tools of one name.
+    // Add the server to every later event, because two servers can have tools with the same name.
     run.annotate({ mcpServer: name })
     run.step(`connected to ${name}`, { serverInfo, protocolVersion })
   }
@@ -365,7 +365,7 @@ export class McpGuard {
     return (this.#run = tacho.startRun({ agentId: this.#agent.id, agentName: name }))
   }
 
-  /** A line that the client must not get. The call that it answers, if that can be found, ends with an error. */
+  /** Drops a line that the client must not get. If the line's call can be found, the call ends with an error. */
   #drop(line: LongLine, why: string): void {
     this.#parts.warn(`The server sent a line that ${why}; it was dropped.`)
     const id = idIn(line)

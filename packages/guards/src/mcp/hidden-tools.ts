@@ -4,13 +4,13 @@ import { decide, type Policy } from '@tacho/policy/decide.ts'
 import { fieldsOf } from '@tacho/policy/language/fields.ts'
 import type { VariableName } from '@tacho/policy/language/variables.ts'
 
-/** Facts that are the same for every call of a connection. */
+/** Variables with the same value for every call of a tool in a connection. */
 const FIXED: ReadonlySet<VariableName> = new Set(['tool.name', 'tool.server', 'agent.id', 'agent.name'])
 
 export interface Agent {
   readonly id: string
   readonly name: string
-  /** The server whose tools it calls. */
+  /** The server that has the agent's tools. */
   readonly server?: string | undefined
 }
 

@@ -1,4 +1,4 @@
-/** A server at an address: MCP over streamable HTTP, spoken by the official client's transport. */
+/** Connects to an MCP server at an address, over streamable HTTP with the official client's transport. */
 import { randomUUID } from 'node:crypto'
 import { once } from 'node:events'
 import { connect } from 'node:net'
@@ -9,14 +9,14 @@ import { LINE_BYTES_MAX } from './lines.ts'
 import { ERRORS, errorReply, isModern, isObject, keyOf, type Message } from './message.ts'
 import { createNumberMarks, markLines, type NumberMarks } from './number-marks.ts'
 
-/** Messages that the client has not read yet. */
+/** Longest queue of messages that the client has not read yet. */
 const QUEUE_BYTES_MAX = 64 * 1_048_576
-/** Requests that are remembered to answer them if the server does not. */
+/** Most requests that are remembered, to answer them if the server does not. */
 const OPEN_MAX = 10_000
-/** Longest wait for the greeting of a server that started anew. */
+/** Longest wait for the `initialize` answer of a restarted server. */
 const RENEW_MS = 10_000
 const LOST_SESSION = /session/i
-/** Includes the codes of certificates and of undici. */
+/** Matches error codes of the system, of certificates and of undici. */
 const SYSTEM_ERROR = /^(E[A-Z]+|CERT_\w+|UND_\w+|\w+_CERT\w*)$/
 
 /** @param headers sent with every request, for example Authorization. */
@@ -58,7 +58,10 @@ export async function connectServer(
     finish(1)
   }
 
-  /** A server that started anew does not know the session. The client does not notice: it gets one with the same greeting. */
+  /**
+   * A restarted server does not know the session. Opens a new one with the client's own `initialize`, unnoticed by the
+   * client.
+   */
   async function renew(lost: StreamableHTTPClientTransport): Promise<boolean> {
     if (transport !== lost) return true
     if (!greeting) return false
@@ -96,7 +99,7 @@ export async function connectServer(
     const used = transport
     const key = keyOf(message.id) ?? ''
     try {
-      // Without an answer, its client would wait for ever.
+      // A client without an answer would wait for ever.
       const onRequestStreamEnd = () => fail('its stream ended without an answer')
       await used.send(message, { requestSignal: signal, onRequestStreamEnd })
     } catch (error) {
@@ -120,7 +123,7 @@ export async function connectServer(
       const cancel = new AbortController()
       if (key !== undefined && open.size < OPEN_MAX)
         open.set(key, { id: message.id, isModern: isModern(message.params), cancel })
-      // Not awaited: the answer of a request takes as long as its tool.
+      // Do not await: a request is answered only when its tool ends.
       void post(message, cancel.signal, (why) => {
         if (key === undefined || !open.delete(key)) return
         queue.add(errorReply(message.id, ERRORS.server, `The MCP server failed: ${why}.`))
@@ -158,14 +161,17 @@ interface Failed {
   readonly errors?: readonly unknown[]
 }
 
-/** Status 404 in the protocol; servers made from the official examples answer 400. */
+/** The protocol says 404; servers based on the official examples answer 400. */
 function isLostSession(error: unknown): boolean {
   const { status, data, message } = error as Failed
   const its = status ?? data?.status
   return its === 404 || (its === 400 && LOST_SESSION.test(String(message)))
 }
 
-/** The status, or the system's error and address. The text of a server's page is not repeated: it can hold anything. */
+/**
+ * The status, or the system's error and the address. The text of the server's page is left out, because it can contain
+ * anything.
+ */
 async function reasonOf(error: unknown, { host, hostname, port, protocol }: URL): Promise<string> {
   const { status, data } = error as Failed
   const its = status ?? data?.status
@@ -180,7 +186,7 @@ async function reasonOf(error: unknown, { host, hostname, port, protocol }: URL)
   return `no answer of ${host}`
 }
 
-/** fetch refuses ports that other protocols use, and gives no reason: checks whether somebody listens there. */
+/** fetch refuses some ports of other protocols without a reason. Checks whether a program listens on the port. */
 async function connectionError(port: number, host: string): Promise<Failed> {
   const socket = connect(port, host)
   try {
@@ -226,7 +232,7 @@ class LineQueue {
   }
 }
 
-/** Bounds replies, keeps their numbers, and takes an error of JSON-RPC from a reply of any status. */
+/** A fetch that bounds replies, preserves large numbers, and accepts a JSON-RPC error in a reply of any status. */
 function fetcher(marks: NumberMarks, again: ReadonlySet<string>) {
   return async (url: string | URL, init?: RequestInit): Promise<Response> => {
     const response = await fetch(url, init)
@@ -236,7 +242,8 @@ function fetcher(marks: NumberMarks, again: ReadonlySet<string>) {
     const { status, statusText, headers } = response
     if (response.ok || !isJson(headers)) return new Response(body, { status, statusText, headers })
     const text = await new Response(body).text()
-    // The transport drops the error's code and text if the status is not 200. A lost session is for the guard.
+    // The transport drops a JSON-RPC error if the status is not 200, so pass it on here. The guard handles a lost
+    // session.
     const key = keyAnsweredBy(text, init?.body)
     const isLost = new Headers(init?.headers).has('mcp-session-id') && LOST_SESSION.test(text) && !again.has(key ?? '')
     const isAnswer = key !== null && !isLost
@@ -248,7 +255,7 @@ function isJson(headers: Headers): boolean {
   return /^application\/json\b/i.test(headers.get('content-type') ?? '')
 }
 
-/** The id of the request, if the text is the error that answers it. */
+/** The id of the request, if the reply is a JSON-RPC error that answers it. */
 function keyAnsweredBy(text: string, request: unknown): string | null {
   try {
     const { id, error } = JSON.parse(text) as Message
@@ -259,7 +266,7 @@ function keyAnsweredBy(text: string, request: unknown): string | null {
   }
 }
 
-/** Fails a reply that is too long; in a stream, an event that is too long. */
+/** Fails if the reply is too long, or in a stream, if one event is. */
 function bounded(isStream: boolean): TransformStream<Uint8Array, Uint8Array> {
   let bytes = 0
   return new TransformStream({

@@ -4,10 +4,10 @@ import { Readable } from 'node:stream'
 /** Longest line, in bytes. */
 export const LINE_BYTES_MAX = 20 * 1_048_576
 
-/** Bytes of a long line's beginning and end: enough to find a message's id. */
+/** Bytes of a long line's beginning and end that are kept: enough to find the message's id. */
 const SAMPLE_BYTES = 1_024
 
-/** A line that is too long or cannot be read: only its ends are kept. */
+/** A line that is too long or cannot be read. Only its beginning and end are kept. */
 export class LongLine {
   readonly start: Buffer
   readonly end: Buffer
@@ -22,7 +22,7 @@ export function endsOf(line: Buffer): LongLine {
   return new LongLine(Buffer.from(line.subarray(0, SAMPLE_BYTES)), tail(line))
 }
 
-/** The id of a message that cannot be read: it is at the beginning or at the end. */
+/** The id of an unreadable message. It is near the beginning or the end. */
 export function idIn({ start, end }: LongLine): string | number | null {
   const lineEnd =
     /^\s*\{\s*(?:"jsonrpc"\s*:\s*"2\.0"\s*,\s*)?"id"\s*:\s*(\d{1,15}|"[^"\\]{1,200}")/.exec(start.toString()) ??
@@ -32,7 +32,7 @@ export function idIn({ start, end }: LongLine): string | number | null {
 
 const NEWLINE = 0x0a
 
-/** The lines without their line break, empty ones left out. */
+/** The lines without line breaks. Skips empty lines. */
 export async function* linesOf(
   stream: Readable,
   maxBytes: number = LINE_BYTES_MAX,

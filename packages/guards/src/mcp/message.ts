@@ -9,12 +9,12 @@ export interface Message {
   readonly error?: unknown
 }
 
-/** Protocol version 2026-07-28 sends these in `_meta` of every request, or result. */
+/** Names of members in `_meta`, which every request or result has since 2026-07-28. */
 const PROTOCOL_VERSION = 'io.modelcontextprotocol/protocolVersion'
 const SERVER_INFO = 'io.modelcontextprotocol/serverInfo'
 const CLIENT_INFO = 'io.modelcontextprotocol/clientInfo'
 
-/** Codes of JSON-RPC. */
+/** Error codes of JSON-RPC. */
 export const ERRORS = { parse: -32_700, invalidRequest: -32_600, invalidParams: -32_602, server: -32_000 } as const
 
 export const NOT_A_CALL =
@@ -24,7 +24,7 @@ export function isObject(value: unknown): value is Json {
   return typeof value === 'object' && value !== null && !Array.isArray(value)
 }
 
-/** An id as a key: 1 and "1" are different ids. Undefined if the message has none, or one that can stand for two numbers. */
+/** An id as a map key: 1 and "1" are different ids. Undefined if there is no id, or if it is a number beyond 2^53. */
 export function keyOf(id: unknown): string | undefined {
   if (typeof id === 'number' && Math.abs(id) > Number.MAX_SAFE_INTEGER) return undefined
   return typeof id === 'string' || typeof id === 'number' ? JSON.stringify(id) : undefined
@@ -42,7 +42,7 @@ export function clientInfoOf({ method, params }: Message): { name: string; versi
   return { name: info['name'], version: typeof info['version'] === 'string' ? info['version'] : null }
 }
 
-/** How the server names itself, in its answer to `initialize` or `server/discover`. */
+/** The server's name, from its answer to `initialize` or `server/discover`. */
 export function serverInfoOf(result: Json): Json | null {
   const info = result['serverInfo'] ?? metaOf(result)[SERVER_INFO]
   return isObject(info) ? info : null
@@ -53,12 +53,12 @@ export function progressTokenOf(params: Json): string | number | null {
   return typeof token === 'string' || typeof token === 'number' ? token : null
 }
 
-/** Whether a request is of protocol version 2026-07-28 or later: it names its version itself. */
+/** Whether a request has protocol version 2026-07-28 or later: such a request contains its version. */
 export function isModern(params: unknown): boolean {
   return isObject(params) && typeof metaOf(params)[PROTOCOL_VERSION] === 'string'
 }
 
-/** A tool's answer with the reason why it did not run: a result, so that the model reads it. */
+/** A tool result with the reason why the tool did not run. It is a result, not an error, so that the model reads it. */
 export function toolError(id: unknown, params: Json, text: string): string {
   const result = { content: [{ type: 'text', text }], isError: true }
   // Required since 2026-07-28.

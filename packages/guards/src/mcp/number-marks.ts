@@ -1,6 +1,6 @@
 /**
- * Carries numbers that JavaScript cannot represent through a JSON parser that is not ours: each becomes a text that
- * only this connection can read, and a number again when the message is written.
+ * Preserves numbers that JavaScript cannot represent in a JSON parser that we do not control. Each becomes a string
+ * that only this connection can read, and a number again when the message is written.
  */
 import { randomUUID } from 'node:crypto'
 import { isExactNumber } from './exact-message.ts'
@@ -12,13 +12,13 @@ const QUOTE = 0x22
 const BACKSLASH = 0x5c
 
 export interface NumberMarks {
-  /** @param line JSON, or a part of it: no text and no number of JSON goes over a line break. */
+  /** @param line JSON or a part of it; no JSON string or number contains a line break. */
   mark(line: string): string
   restore(text: string): string
 }
 
 export function createNumberMarks(): NumberMarks {
-  // A server cannot guess it.
+  // Random, so that a server cannot forge it.
   const name = `number-${randomUUID()}:`
   const marks = new RegExp(`"${name}([^"]+)"`, 'g')
   return {
@@ -55,7 +55,7 @@ function endOfText(line: string, start: number): number {
   return line.length
 }
 
-/** Marks the numbers of a body of JSON, or of the data in a stream of events, line by line as they arrive. */
+/** Marks the numbers in a JSON body, or in the data of an event stream, line by line as they arrive. */
 export function markLines({ mark }: NumberMarks, isEvents: boolean): TransformStream<Uint8Array, Uint8Array> {
   let parts: Uint8Array[] = []
   const encode = (line: Buffer): Uint8Array => {

@@ -29,7 +29,7 @@ export class TaskAnswers {
     this.#parts = parts
   }
 
-  /** Why the answers must not be forwarded; null if they can. */
+  /** The reason why the answers must not be forwarded; null if they may. */
   async refusalOf(run: Run, id: unknown, { taskId, inputResponses }: Json): Promise<string | null> {
     const { tacho, tasks, refusals, approvalTimeoutMs, claimsOf } = this.#parts
     const task = tasks.of(taskId)
@@ -57,7 +57,7 @@ export class TaskAnswers {
     }
   }
 
-  /** False if no such request waits for a person. */
+  /** Returns false if no request with this key waits for a person. */
   cancel(key: string): boolean {
     this.#waiting.get(key)?.abort('cancelled')
     return this.#waiting.has(key)

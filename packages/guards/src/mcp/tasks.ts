@@ -23,7 +23,7 @@ interface Task extends TaskCall {
 
 export class Tasks {
   readonly #tasks = new Map<string, Task>()
-  /** The client's requests about tasks, by the key of their id. */
+  /** The client's requests about tasks, by the key of their request id. */
   readonly #asked = new Map<string, { taskId: string; isResult: boolean }>()
 
   /** The call that the task belongs to. */
@@ -31,7 +31,7 @@ export class Tasks {
     return typeof taskId === 'string' ? this.#tasks.get(taskId) : undefined
   }
 
-  /** The answer with the real result, when it comes. Rejects with a ToolFailure. */
+  /** Resolves with the answer that has the task's result. Rejects with a ToolFailure. */
   async follow(taskId: string, call: TaskCall): Promise<Message> {
     this.#end(taskId, (task) => task.reject(new ToolFailure('task_replaced', 'Another call got the same task.')))
     return new Promise((resolve, reject) => this.#tasks.set(taskId, { ...call, resolve, reject }))
@@ -87,7 +87,7 @@ export class Tasks {
   }
 }
 
-/** The id of the task that a server answered a call with; null for every other answer. */
+/** The id of the task, if a server answered a call with one; else null. */
 export function taskIdOf({ result }: Message): string | null {
   if (!isObject(result)) return null
   const task = result['resultType'] === 'task' ? result : result['task']

@@ -8,12 +8,12 @@ export class ToolFailure extends Error {
   constructor(code: string, message: string) {
     super(message)
     this.code = code
-    // The stack has nothing about the tool.
+    // A stack would not show where the tool failed.
     delete this.stack
   }
 }
 
-/** Returns the result that the event records. @throws ToolFailure with the tool's own words if it failed. */
+/** Returns the result that the event records. @throws ToolFailure with the tool's error text if it failed. */
 export function resultOf({ result, error }: Message): unknown {
   if (isObject(error)) throw new ToolFailure(scalar(error['code']), scalar(error['message']))
   if (isObject(result) && result['isError'] === true) throw new ToolFailure('tool_error', textOf(result))

@@ -20,9 +20,9 @@ interface ToolListParts {
 
 export class ToolList {
   readonly #parts: ToolListParts
-  /** The tools of the last lists by name. */
+  /** Tools by name, from the last lists. */
   readonly #listed = new Map<string, { isHidden: boolean; annotations: Json | undefined; inputSchema: unknown }>()
-  /** A tool that is not in the list does not belong to the server. */
+  /** Whether the list is complete. Then a tool that is not listed does not exist. */
   #isWhole = false
   readonly #forgetChanges: () => void
   #agent: Agent = { id: '', name: '' }
@@ -36,12 +36,12 @@ export class ToolList {
     this.#forgetChanges()
   }
 
-  /** The claims of the server; undefined if it did not list the tool. */
+  /** The annotations that the server claims; undefined if it did not list the tool. */
   annotationsOf(name: string): Json | undefined {
     return this.#listed.get(name)?.annotations
   }
 
-  /** Why a call cannot reach its tool, by what the server listed. */
+  /** Why a call cannot reach its tool, according to the server's list. */
   misfitOf(name: string, input: Json): Misfit | null {
     const tool = this.#listed.get(name)
     if (!tool) return this.#isWhole ? 'unknown_tool' : null
@@ -53,7 +53,7 @@ export class ToolList {
     return signal === null ? [] : [signal]
   }
 
-  /** The answer of tools/list without the hidden ones. Reports tools that nobody accepted. */
+  /** The answer to tools/list without hidden tools. Reports tools that nobody accepted. */
   async shown(run: Run, agent: Agent, message: Message, line: string): Promise<string> {
     const { tacho } = this.#parts
     const { result } = message

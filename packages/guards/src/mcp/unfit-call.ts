@@ -1,6 +1,7 @@
 /**
- * A call that cannot reach its tool: the server did not list the tool, or the arguments do not fit its schema. It is judged and forwarded
- * like any other, because a server may know better. It did not run if the server answers with an error.
+ * A call that cannot reach its tool: the server did not list the tool, or the arguments do not fit its schema. It is
+ * judged and forwarded like any other call, because the list may be out of date. If the server answers with an error,
+ * the tool did not run.
  */
 import type { Run, Tacho } from '@tacho/sdk'
 import type { Message } from './message.ts'
