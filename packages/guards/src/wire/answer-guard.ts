@@ -1,5 +1,5 @@
 /**
- * Holds back what an answer asks for until it is judged. Texts before the first call pass as they come.
+ * Holds back the tool calls of an answer until they are judged. Text before the first call passes at once.
  *
  *   passing --a call begins--> holding --the answer has ended--> judging --allowed--> sent as it came
  *                                                                  |  |--refused--> sent with a text in place of the call
@@ -15,15 +15,15 @@ import type { NamedCall, Refusing } from './protocols/protocol.ts'
 import type { Editor } from './proxy.ts'
 
 export interface Judged {
-  /** Why each refused call must not run, by `callKey`. */
+  /** The reason for each refused call, by `callKey`. */
   readonly refusals: ReadonlyMap<string, string>
-  /** A call without an id covers all calls of its name. */
+  /** An entry without an id covers all calls of its name. */
   readonly allowed: readonly NamedCall[]
 }
 
 export type Judge = (signal: AbortSignal) => Promise<Judged>
 
-/** Edits an answer whose request was not seen here: a text replaces each call. */
+/** Edits an answer whose request was not seen here: replaces each call by a text. */
 export function refuseCalls(refusing: Refusing, why: string): Editor {
   class Everything extends Map<string, string> {
     override readonly size = 1
@@ -33,12 +33,12 @@ export function refuseCalls(refusing: Refusing, why: string): Editor {
   return guardAnswer(refusing, () => Promise.resolve({ refusals: new Everything(), allowed: [] }))
 }
 
-/** An answer that is longer cannot be judged, so it is not sent. */
+/** A longer answer cannot be judged, so it is not sent. */
 const HELD_BYTES_MAX = 16_777_216
-/** Clients and the proxies before them close silent connections. */
+/** Interval of signs of life: clients and proxies close silent connections. */
 const SIGN_MS = 5_000
 
-/** A comment of the stream. Before JSON, a space means nothing. */
+/** A comment in an event stream, or before JSON a space: clients ignore both. */
 const COMMENT = ': waiting for a decision\n\n'
 const SIGN = { stream: Buffer.from(COMMENT), whole: Buffer.from([0x20]) }
 
@@ -71,7 +71,7 @@ async function* editWhole(
   for await (const piece of body) held.add(piece)
   const bytes = held.bytes()
   const whole = bytes.toString()
-  // Some servers do not announce a stream.
+  // Some servers send a stream without its content type.
   if (STREAM.test(whole)) return yield* editStream(refusing, judge, Readable.from([bytes]), signal, share)
   const answer = parsedOr(whole, undefined)
   if (answer === undefined && whole.trim() !== '') throw new Error('The answer is not JSON, so it cannot be judged.')
@@ -93,7 +93,7 @@ async function* editWhole(
   yield Buffer.from(JSON.stringify(edited))
 }
 
-/** @throws Error if a client may read a call that nobody judged, such as one in a form that no provider sends. */
+/** @throws Error if a client may read a call that nobody judged, for example in a form that no provider sends. */
 function refuseUnjudged(refusing: Refusing, event: Fields, allowed: readonly NamedCall[]): void {
   for (const { id, name } of refusing.named(event)) {
     const isAllowed = allowed.some((one) => one.name === name && (id === undefined || one.id === id))
@@ -118,7 +118,7 @@ async function* editStream(
       else yield event
     }
   }
-  // Clients read an event also if the empty line after it is missing.
+  // Clients also read a last event without the empty line after it.
   const leftBytes = events.rest()
   isHolding ||= refusing.named(fields(eventIn(leftBytes))).length > 0
   if (!isHolding) return yield leftBytes
@@ -134,7 +134,7 @@ async function* editStream(
   yield Buffer.concat(edited)
 }
 
-/** Waits for a result, and yields a sign of life now and then until it is there. */
+/** Waits for a result, and yields a sign of life at intervals until then. */
 async function* waited<T>(promise: Promise<T>, sign: Buffer): AsyncGenerator<Buffer, T> {
   const done = promise.then((value) => ({ value }))
   done.catch(() => undefined)
@@ -171,7 +171,7 @@ class Held {
 const LINE_FEED = 10
 const RETURN = 13
 
-/** Splits a stream after the empty lines that end its events. Lines end with CR, LF or both, also in turn. */
+/** Splits a stream at the empty lines between events. Lines end with CR, LF or CRLF, also mixed. */
 class Events {
   #begun = new Held()
   #isLineEmpty = true
@@ -192,7 +192,7 @@ class Events {
       if (isSecond) continue
       const isEnd = byte === LINE_FEED || byte === RETURN
       if (isEnd && this.#isLineEmpty) {
-        // A line feed that belongs to this end.
+        // The line feed of a CRLF.
         if (byte === RETURN && bytes[at + 1] === LINE_FEED) at++
         this.#isAfterReturn = bytes[at] === RETURN
         this.#begun.add(bytes.subarray(from, at + 1))
@@ -206,8 +206,8 @@ class Events {
 }
 
 /**
- * Undefined: it has no data, or none that a client reads as JSON.
- * @throws Error if it is broken JSON: some clients read more than JSON, such as NaN.
+ * Undefined: the event has no data, or no data that clients parse as JSON.
+ *   @throws Error for invalid JSON: some clients accept more than JSON, for example NaN.
  */
 function eventIn(event: Buffer): unknown {
   // A byte order mark may precede the first one.

@@ -1,4 +1,4 @@
-/** Copies of bodies that pass, bounded: a body of any size passes without being held. */
+/** Bounded copies of request and response bodies. The bodies themselves pass unchanged and unbounded. */
 import { createBrotliDecompress, createGunzip, createInflate } from 'node:zlib'
 import * as zlib from 'node:zlib'
 import { pipeline, Readable, type Transform } from 'node:stream'
@@ -8,7 +8,7 @@ export const COPY_BYTES_MAX = 32 * 1_048_576
 /** Compressed bytes that wait for their decoder. */
 const WAITING_BYTES_MAX = 4 * 1_048_576
 
-/** Shared by all requests under way. While it is used up, requests pass and are not part of the record. */
+/** Shared by all requests under way. While it is used up, requests pass without being recorded. */
 const ALL_COPIES_BYTES_MAX = 512 * 1_048_576
 let allCopiesBytes = 0
 
@@ -21,14 +21,14 @@ let allAnswersBytes = 0
 
 export const areAnswersFull = (): boolean => allAnswersBytes >= ALL_ANSWERS_BYTES_MAX
 
-/** The memory that one answer holds. */
+/** The share of memory that one answer uses. */
 export class AnswerShare {
   #bytes = 0
   #isReleased = false
 
   /** @returns false if there is no room. */
   take(bytes: number): boolean {
-    // The last pieces of an answer that is recorded already.
+    // Late pieces of an answer that is already recorded.
     if (this.#isReleased) return true
     if (allAnswersBytes + bytes > ALL_ANSWERS_BYTES_MAX) return false
     this.#bytes += bytes
@@ -56,7 +56,7 @@ export class BodyCopy {
 
   add(piece: Buffer): void {
     this.#bytes += piece.length
-    // A client may still send when the exchange has ended.
+    // A client may still send after the exchange has ended.
     if (this.#isReleased) this.#isWhole = false
     if (this.#bytes > COPY_BYTES_MAX || allCopiesBytes + piece.length > ALL_COPIES_BYTES_MAX) this.#isWhole = false
     if (!this.#isWhole) {
@@ -75,7 +75,7 @@ export class BodyCopy {
     this.#isReleased = true
   }
 
-  /** Undefined: it has more bytes than are copied. */
+  /** Undefined: the body is larger than the copy may be. */
   whole(): Buffer | undefined {
     if (!this.isWhole) return undefined
     const whole = Buffer.concat(this.#pieces)
@@ -89,7 +89,7 @@ export class BodyCopy {
   }
 }
 
-/** Node 20 has no zstd. */
+/** Undefined on Node 20, which has no zstd. */
 const { createZstdDecompress } = zlib as { createZstdDecompress?: () => Transform }
 
 const DECODERS = new Map<string, (() => Transform) | undefined>([
@@ -105,7 +105,7 @@ export function decoderOf(encoding: string | undefined): Transform | 'none' | un
   return name === '' || name === 'identity' ? 'none' : DECODERS.get(name)?.()
 }
 
-/** @throws Error for an encoding that nobody here reads. */
+/** @throws Error for an unknown encoding. */
 export function decoded(pieces: AsyncIterable<Buffer>, encoding: string | undefined): AsyncIterable<Buffer> {
   const decoder = decoderOf(encoding)
   if (decoder === undefined) throw Object.assign(new Error('The encoding is unknown.'), { code: 'UNKNOWN_ENCODING' })
@@ -113,7 +113,7 @@ export function decoded(pieces: AsyncIterable<Buffer>, encoding: string | undefi
   return pipeline(Readable.from(pieces), decoder, () => undefined)
 }
 
-/** Gives what was encoded to `read`, as it comes. Drops the rest where it cannot follow. */
+/** Decodes pieces and passes them to `read` as they come. Drops the rest if decoding is too slow. */
 export class Decoding {
   readonly #decoder: Transform | 'none' | undefined
   readonly #read: (bytes: Buffer) => void
@@ -153,7 +153,7 @@ export class Decoding {
     } else this.#decoder.write(bytes)
   }
 
-  /** Resolves when all is read; false if a part is missing. */
+  /** Resolves when everything was read; false if a part is missing. */
   async end(): Promise<boolean> {
     if (this.#decoder && this.#decoder !== 'none' && !this.#isLost) this.#decoder.end()
     await this.#done

@@ -1,13 +1,13 @@
 /**
- * The variables by which clients find their model, and where they lead. docs/record.md has this table with the clients that
- * were tried; a test compares them.
+ * The variables with the model addresses of clients, and the upstream of each. docs/record.md has this table and the
+ * clients that were tried; a test compares the two.
  */
 
 interface ClientVariable {
   readonly name: string
-  /** The upstream behind it, as its path in the proxy names it. */
+  /** The upstream's name in the proxy's paths. */
   readonly route: string
-  /** Address that the client uses without the variable. Null: the variable is set only if the user has set it. */
+  /** The client's address if the variable is not set. Null: set the variable only if the user has set it. */
   readonly byDefault: string | null
 }
 
@@ -19,7 +19,7 @@ const OLLAMA = 'http://127.0.0.1:11434'
 export const CLIENT_VARIABLES: readonly ClientVariable[] = [
   { name: 'OPENAI_BASE_URL', route: 'openai', byDefault: OPENAI },
   { name: 'OPENAI_API_BASE', route: 'openai', byDefault: OPENAI },
-  // This address has no version, so it needs a separate route.
+  // This address has no version in its path, so it needs a separate route.
   { name: 'OPENAI_HOST', route: 'openai-host', byDefault: null },
   { name: 'ANTHROPIC_BASE_URL', route: 'anthropic', byDefault: ANTHROPIC },
   { name: 'ANTHROPIC_API_BASE', route: 'anthropic', byDefault: ANTHROPIC },
@@ -43,13 +43,16 @@ export interface Redirected {
   readonly variables: Readonly<Record<string, string>>
   /** Origin of each upstream, by its route. */
   readonly routes: ReadonlyMap<string, URL>
-  /** Variables whose value is no address, and which are left alone. */
+  /** Variables whose value is not an address. They are left unchanged. */
   readonly unreadable: readonly string[]
 }
 
 type Variables = Readonly<Record<string, string | undefined>>
 
-/** @param base address of the proxy with its secret. @param given the user's own environment: it names the upstreams. */
+/**
+ * @param base the proxy's address with its secret. @param hostVariables the user's environment, which names the
+ * upstreams.
+ */
 export function redirected(base: string, hostVariables: Variables): Redirected {
   const variables: Record<string, string> = {}
   const routes = new Map<string, URL>()
@@ -58,13 +61,13 @@ export function redirected(base: string, hostVariables: Variables): Redirected {
     const ownAddress = hostVariables[name] || undefined
     const address = ownAddress ?? sameRoute(hostVariables, route) ?? byDefault
     if (address === null) continue
-    // Ollama takes a host alone.
+    // Ollama accepts a host without a scheme.
     const url = URL.parse(route === 'ollama' && !address.includes('://') ? `http://${address}` : address)
     if (url === null || !/^https?:$/.test(url.protocol)) {
       if (ownAddress !== undefined) unreadable.push(name)
       continue
     }
-    // Two variables may lead to two addresses.
+    // Two variables with one route may have different origins.
     const path = routes.has(route) && routes.get(route)?.origin !== url.origin ? `${route}-${routes.size}` : route
     routes.set(path, new URL(url.origin.replace('//0.0.0.0', '//127.0.0.1')))
     variables[name] = `${base}/${path}${url.pathname.replace(/\/+$/, '')}`
@@ -77,7 +80,7 @@ function sameRoute(hostVariables: Variables, route: string): string | undefined 
   return other && hostVariables[other.name]
 }
 
-/** A client must not ask the user's HTTP proxy for this address. */
+/** Variables that keep a client from using the user's HTTP proxy for this address. */
 function withoutProxy(hostVariables: Variables): Record<string, string> {
   const isSet = ['HTTP_PROXY', 'http_proxy', 'ALL_PROXY', 'all_proxy'].some((name) => hostVariables[name])
   if (!isSet) return {}
@@ -85,7 +88,7 @@ function withoutProxy(hostVariables: Variables): Record<string, string> {
   return { NO_PROXY: list, no_proxy: list }
 }
 
-/** The AI SDK's Anthropic provider leaves out the version that Anthropic's own client adds. */
+/** The AI SDK's Anthropic provider omits the version, which Anthropic's own client adds to the path. */
 export function completePath(route: string, path: string): string {
   return route === 'anthropic' && path.startsWith('/messages') ? `/v1${path}` : path
 }

@@ -25,9 +25,9 @@ export interface OpenCall {
   readonly askedAt: number
   /** Context of the model call. */
   readonly context: Context
-  /** The SDK itself reports that it never ran. */
+  /** The SDK itself reports that the call never ran. */
   readonly isFaulty: boolean
-  /** Facts of a guard's decision, for its event. */
+  /** Facts of the guard's decision, for the call's event. */
   judged: { readonly inputHash?: string; readonly approvalId?: string }
 }
 
@@ -38,7 +38,7 @@ export interface Conversation {
   readonly calls: Map<string, OpenCall>
   readonly kind: string
   readonly hasTools: boolean
-  /** Requests without an answer. */
+  /** Number of requests without an answer. */
   asking: number
   touchedAt: number
   requests: number
@@ -62,7 +62,7 @@ export type OpenRun = (parent: { conversation: Conversation; call: OpenCall } | 
 
 const CONVERSATIONS_MAX = 1_000
 const STATES_MAX = 20_000
-/** A shorter text of an input may be part of any prompt. */
+/** Inputs that are shorter than this are not compared with prompts: they could be part of any prompt. */
 const PROMPT_CHARS_MIN = 12
 
 export class Conversations {
@@ -73,7 +73,7 @@ export class Conversations {
   readonly #states = new Map<string, Conversation[]>()
   readonly #answers = new Map<string, Conversation>()
 
-  /** @param isShared several programs have these conversations: each is a run of its own. */
+  /** @param isShared several programs share the proxy: each conversation is a run of its own. */
   constructor(open: OpenRun, isShared = false) {
     this.#open = open
     this.#isShared = isShared
@@ -84,7 +84,7 @@ export class Conversations {
     const ownMessages = messages.filter(({ role }) => !OF_THE_PROGRAM.has(String(role)))
     const kind = kindOf(asked)
     const states = statesOf(ownMessages)
-    // A request without messages, such as one for embeddings.
+    // A request without messages, for example for embeddings.
     const latest = ownMessages.length === 0 && asked.continues === undefined ? [...this.all].at(-1) : undefined
     const known = latest ? { conversation: latest, from: 0 } : this.#known(asked, ownMessages, states, kind)
     const { conversation, from } = known ?? { conversation: undefined, from: 0 }
@@ -98,7 +98,7 @@ export class Conversations {
       const others = (this.#states.get(last) ?? []).filter((one) => one !== placed)
       put(this.#states, last, [...others, placed].slice(-16), STATES_MAX)
     }
-    // Messages of another process are not new in this run.
+    // Messages from another process are history, not new in this run.
     const isHistory = conversation === undefined && asked.continues === undefined
     const lastInput = ownMessages.findLastIndex(({ role }) => role === 'user')
     return {
@@ -108,7 +108,7 @@ export class Conversations {
     }
   }
 
-  /** @param answerId by which a later request may name it. */
+  /** @param answerId a later request may name the answer by this id. */
   answered(conversation: Conversation, calls: readonly OpenCall[], answerId: string | undefined): void {
     conversation.asking--
     conversation.touchedAt = Date.now()
@@ -136,14 +136,14 @@ export class Conversations {
     if (named && this.all.has(named)) return { conversation: named, from: 0 }
     for (let count = states.length; count > 0; count--) {
       const known = (this.#states.get(states[count - 1] as string) ?? []).filter((one) => this.all.has(one))
-      // The same request again: a new try, unless the first one still waits.
+      // The same request again is a retry, unless the first one still waits.
       const free = count === states.length ? known.filter(({ asking }) => asking === 0) : known
       const answered = answering
         ? known.find((one) => one === answering)
         : (free.findLast((one) => one.kind === kind) ?? free.at(-1))
       if (answered) return { conversation: answered, from: count }
     }
-    // A program may shorten earlier messages.
+    // The program may have shortened earlier messages.
     return answering && { conversation: answering, from: lastResults(ownMessages) }
   }
 
@@ -158,7 +158,7 @@ export class Conversations {
     const busy = [...this.all].filter(({ asking, calls }) => asking > 0 || calls.size > 0)
     const isBeside = busy.some(
       (one) =>
-        // A request beside others, such as the call that finds a title before the work begins.
+        // A request beside another one. An exception: a request that finds a title before the main work begins.
         (one.asking > 0 && !(hasTools && one.isMain && !one.hasTools && one.requests === 1)) ||
         (one.calls.size > 0 && hasTools && one.kind !== kind),
     )
@@ -190,7 +190,7 @@ export class Conversations {
     const isExact = ({ call }: { call: OpenCall }) => textsIn(call.input).some((value) => value === prompt)
     const isPart = ({ call }: { call: OpenCall }) =>
       textsIn(call.input).some((value) => value.length >= PROMPT_CHARS_MIN && prompt.includes(value))
-    // A call begins one conversation, as long as there are others with the same input.
+    // Each call begins one conversation, as long as other calls with the same input are free.
     const isFree = ({ conversation, call }: { conversation: Conversation; call: OpenCall }) =>
       this.childrenOf(conversation, call.id).length === 0
     const exact = open.filter(isExact)
@@ -200,24 +200,24 @@ export class Conversations {
 
 const OF_THE_PROGRAM = new Set(['system', 'developer'])
 
-/** Place of the first result at the end of the messages. */
+/** Index of the first tool result at the end of the messages. */
 function lastResults(ownMessages: readonly Message[]): number {
   return ownMessages.findLastIndex(({ role }) => role === 'assistant') + 1
 }
 
-/** Two agents may get the same prompt. */
+/** The kind of agent, because two agents may get the same prompt. */
 function kindOf({ messages, tools }: Asked): string {
   const system = messages.filter(({ role }) => OF_THE_PROGRAM.has(String(role))).map(({ content }) => content)
   return hash('sha256', plain([system, tools ?? null]))
 }
 
-/** A hash of the first message, of the first two, and so on. */
+/** Hashes of the first message, of the first two, and so on. */
 function statesOf(ownMessages: readonly Message[]): string[] {
   let before = ''
   return ownMessages.map((message) => (before = hash('sha256', before + plain(message))))
 }
 
-/** Clients move these marks from message to message. */
+/** Removes cache marks, which clients move from message to message. */
 function plain(rawContent: unknown): string {
   return JSON.stringify(rawContent, (key, value: unknown) => (key === 'cache_control' ? undefined : value)) ?? ''
 }
@@ -235,7 +235,7 @@ export function textIn(content: unknown): string {
   return content.map(textIn).join('\n')
 }
 
-/** Texts in an input, no deeper than people nest prompts. */
+/** All strings in an input, down to the depth at which prompts occur. */
 function textsIn(input: unknown, depth = 0): string[] {
   if (typeof input === 'string') return input === '' ? [] : [input]
   if (depth > 4 || typeof input !== 'object' || input === null) return []

@@ -1,4 +1,7 @@
-/** Headers that pass: all but those of the connection (RFC 9110, section 7.6.1), in the order and spelling of their sender. */
+/**
+ * Chooses the headers to forward: all but those of the connection (RFC 9110, section 7.6.1), in the sender's order and
+ * spelling.
+ */
 import type { IncomingMessage } from 'node:http'
 
 const OF_THE_CONNECTION = new Set([
@@ -12,7 +15,7 @@ const OF_THE_CONNECTION = new Set([
   'upgrade',
 ])
 
-/** Headers for the gateway alone: no upstream gets them. */
+/** Headers for the gateway only; they are not forwarded. */
 export const OWN_HEADERS = /^x-tacho-/i
 
 function passing({ rawHeaders, headers }: IncomingMessage, isDropped: (name: string) => boolean): string[] {
@@ -21,14 +24,14 @@ function passing({ rawHeaders, headers }: IncomingMessage, isDropped: (name: str
   for (let at = 0; at + 1 < rawHeaders.length; at += 2) {
     const [name, value] = [rawHeaders[at] as string, rawHeaders[at + 1] as string]
     const lower = name.toLowerCase()
-    // An upstream that waits for the length of a body must get it.
+    // Forward content-length even if Connection names it: the upstream may need it to read the body.
     const isNamed = named.has(lower) && lower !== 'content-length'
     if (!OF_THE_CONNECTION.has(lower) && !isNamed && !isDropped(lower)) passed.push(name, value)
   }
   return passed
 }
 
-/** @param isPlain the answer must come uncompressed. */
+/** @param isPlain ask the upstream for an uncompressed answer. */
 export function requestHeaders(request: IncomingMessage, host: string, isPlain: boolean): string[] {
   const isDropped = (name: string) =>
     name === 'host' || name === 'expect' || OWN_HEADERS.test(name) || (isPlain && name === 'accept-encoding')
@@ -41,7 +44,7 @@ export function requestHeaders(request: IncomingMessage, host: string, isPlain: 
   return passed
 }
 
-/** @param isEdited its length and encoding are not those of the upstream. @param location in place of its own. */
+/** @param isEdited the upstream's length and encoding no longer apply. @param location replaces the upstream's. */
 export function answerHeaders(answer: IncomingMessage, isEdited: boolean, location?: string): string[] {
   const isDropped = (name: string) =>
     (isEdited && (name === 'content-length' || name === 'content-encoding')) ||

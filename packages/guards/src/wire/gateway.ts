@@ -1,6 +1,6 @@
 /**
- * The proxy for a team: one address, and a key of Tacho for each client, in the path or in a header. Each key records into its own
- * environment, under the policies of that environment.
+ * The proxy for a team: one address, and a Tacho API key for each client, in the path or a header. Each key records into
+ * its own environment, under the policies of that environment.
  *
  *   unknown --Tacho knows it--> accepted --a minute--> checked again
  *      |--Tacho refuses it--> refused for ten seconds, and as long as Tacho is away after them
@@ -16,13 +16,13 @@ import { openWireClient } from './wire-client.ts'
 import { WireRecorder, type GuardSettings } from './wire-recorder.ts'
 
 export interface GatewayOptions {
-  /** URL of Tacho. */
+  /** URL of the Tacho service. */
   readonly url: string
   readonly host: string
   readonly port: number
   readonly capture: 'full' | 'metadata-only'
   readonly guard?: GuardSettings | undefined
-  /** Variables that name the upstreams. */
+  /** Environment variables that name the upstreams. */
   readonly variables: Readonly<Record<string, string | undefined>>
   readonly warn: (message: string) => void
 }
@@ -38,7 +38,7 @@ interface Tenant {
   readonly close: () => Promise<void>
   readonly recorders: Map<string, WireRecorder>
   requests: number
-  /** Tacho has accepted the key. */
+  /** Whether Tacho has accepted the key. */
   isKnown: boolean
   readonly openedAt: number
 }
@@ -46,7 +46,7 @@ interface Tenant {
 interface Checked {
   readonly status: 'accepted' | 401 | 403
   readonly until: number
-  /** Whether the status is an answer of Tacho, and not assumed while it is away. */
+  /** Whether Tacho sent this status. Otherwise it was assumed because Tacho is unreachable. */
   readonly isHeard: boolean
 }
 
@@ -55,12 +55,14 @@ const REFUSED_MS = 10_000
 const CHECK_MS = 5_000
 const CHECKS_MAX = 50
 const KEYS_MAX = 1_000
-/** Keys that Tacho has not confirmed, while it is unreachable: anybody can make them up, and each has a folder. */
+/**
+ * Most keys accepted without confirmation while Tacho is unreachable: anybody can invent keys, and each gets a folder.
+ */
 const UNKNOWN_MAX = 100
-/** Concurrent requests of one key. */
+/** Most concurrent requests of one key. */
 const REQUESTS_MAX = 256
 const RECORDERS_MAX = 1_000
-/** A conversation without new requests for this long is over. */
+/** A conversation ends after this time without a request. */
 const IDLE_MS = 300_000
 const LOOK_MS = 15_000
 const KEY = /^tacho_[\w-]{16,200}$/
@@ -100,7 +102,7 @@ export async function startGateway(options: GatewayOptions): Promise<Gateway> {
     return running.then((answer) => {
       if (answer.isHeard) heardAt = Date.now()
       const { status = 'accepted' } = checked.get(key) ?? {}
-      // While Tacho does not answer, a refused key stays refused.
+      // Keep refusing a refused key while Tacho does not answer.
       const result = answer.isHeard ? answer : { ...answer, status }
       checked.delete(key)
       checked.set(key, result)
@@ -110,7 +112,7 @@ export async function startGateway(options: GatewayOptions): Promise<Gateway> {
     })
   }
 
-  /** A client that sends other characters than ASCII sends them as UTF-8; Node reads each byte as a character. */
+  /** Clients send non-ASCII names as UTF-8, but Node reads each byte as a character. */
   function nameIn(headers: IncomingHttpHeaders, header: string): string | undefined {
     const bytes = Buffer.from(String(headers[header.toLowerCase()] ?? ''), 'latin1')
     const name = isUtf8(bytes) ? bytes.toString() : undefined
@@ -158,7 +160,7 @@ export async function startGateway(options: GatewayOptions): Promise<Gateway> {
     const since = Date.now() - IDLE_MS
     for (const [key, { recorders, requests, close, isKnown, openedAt }] of tenants) {
       for (const [name, recorder] of recorders) if (!recorder.endIdle(since) && requests === 0) recorders.delete(name)
-      // An unused key releases its place. Its folder keeps what is not delivered.
+      // Close an unused key, to make room. Its folder keeps undelivered events.
       if (requests > 0 || recorders.size > 0 || !(isKnown || heardAt > openedAt)) continue
       tenants.delete(key)
       void close().catch(() => undefined)
@@ -190,7 +192,7 @@ async function checkKey({ url, guard }: GatewayOptions, key: string): Promise<Ch
     const answer = await fetch(`${url}/openapi/v1/runtime-config`, { headers: { 'x-api-key': key }, signal })
     await answer.body?.cancel()
     if (answer.status === 401) return result(401, REFUSED_MS)
-    // The key is valid, and records.
+    // 403: the key is valid and can record.
     if (answer.status === 403) return guard ? result(403, REFUSED_MS) : result('accepted', ACCEPTED_MS)
     return answer.ok ? result('accepted', ACCEPTED_MS) : result('accepted', REFUSED_MS, false)
   } catch {

@@ -1,8 +1,8 @@
 /**
- * A server in front of models. It forwards the bytes of requests and answers unchanged, and shows copies to an observer.
+ * A server in front of models. Forwards the bytes of requests and answers unchanged, and shows copies to an observer.
  *
  *   received --no secret, or another path--> 404
- *      |--its answerer has an answer--> answered from there, the upstream is not asked
+ *      |--the answerer has an answer--> answered without the upstream
  *      |--forwarded as its bytes come--> answered by the upstream, as its bytes come --> whole
  *      |                                     |--the upstream breaks--> the client's connection breaks too
  *      |--the client leaves------------------+--> the upstream's connection is closed
@@ -32,19 +32,19 @@ export interface WireRequest {
   readonly headers: IncomingHttpHeaders
 }
 
-/** Gets copies; what it throws is ignored. */
+/** Observes copies of one exchange. Its exceptions are ignored. */
 export interface Observer {
-  /** Undefined: the answer passes as it comes. */
+  /** Undefined: the answer passes unchanged. */
   readonly editor?: Editor | undefined
-  /** Why the request does not pass. */
+  /** Set if the request must not pass: the reason. */
   readonly refusal?: string | undefined
-  /** Undefined: the body has more bytes than are copied. */
+  /** @param body undefined: the body is larger than the copy may be. */
   asked(body: Buffer | undefined): void
   answered(status: number, headers: IncomingHttpHeaders): void
   piece(bytes: Buffer): void
-  /** Resolves when the answer so far is recorded. */
+  /** Records the answer so far. Resolves when that is done. */
   record(): Promise<unknown>
-  /** Whether the answer has said that it is complete. */
+  /** Whether the answer is complete, according to its content. */
   readonly isOver: boolean
   /** Reports the end of the exchange; the last method called. `left`: the client did not wait; `broken`: the upstream failed. */
   ended(how: 'whole' | 'left' | 'broken', why?: string): void
@@ -56,15 +56,15 @@ export interface WireAnswer {
   readonly body: Readable | Buffer
 }
 
-/** Answers in place of the upstream, such as a tape. */
+/** Answers in place of the upstream, for example from a tape. */
 export interface Answerer {
-  /** @param body undefined: it has more bytes than are copied. */
+  /** @param body undefined: the body is larger than the copy may be. */
   answer(request: WireRequest, body: Buffer | undefined): Promise<'upstream' | WireAnswer> | 'upstream' | WireAnswer
 }
 
-/** Changes an answer of the upstream, such as a guard. */
+/** Changes an upstream's answer, for example for a guard. */
 export interface Editor {
-  /** Yields what the client gets. @param body decoded. @param signal aborted when the client leaves. */
+  /** Yields the bytes for the client. @param body already decoded. @param signal aborts when the client leaves. */
   edit(
     body: AsyncIterable<Buffer>,
     answer: { status: number; headers: IncomingHttpHeaders },
@@ -74,22 +74,22 @@ export interface Editor {
 
 /** Upstreams and handlers for a request that may pass. */
 export interface Door {
-  /** Address of the upstream by route. Its path is part of the client's path. */
+  /** Addresses of the upstreams, by route. The client's path contains the upstream's path. */
   readonly routes: ReadonlyMap<string, URL>
-  /** Completes the client's path: some clients leave out a part that others add. */
+  /** Completes the client's path: some clients omit a part that others send. */
   readonly completePath?: (route: string, path: string) => string
   readonly observe?: (request: WireRequest) => Observer | undefined
   readonly answerer?: Answerer | undefined
-  /** The client gets the end of an answer when it is recorded. */
+  /** Send the end of an answer to the client only after it is recorded. */
   readonly isDurable?: boolean
-  /** Redirects must not lead the client past this proxy. */
+  /** Rewrite redirects, which could lead the client past this proxy. */
   readonly isGuarded?: boolean
   /** Called when the request is over. */
   readonly leave?: () => void
 }
 
 export interface ProxyOptions {
-  /** @param key the first part of the path. A number: refused with this status. */
+  /** @param key the first part of the path. A returned number refuses the request with this status. */
   readonly enter: (key: string, headers: IncomingHttpHeaders) => Door | number | Promise<Door | number>
   readonly host?: string
   readonly port?: number
@@ -98,7 +98,7 @@ export interface ProxyOptions {
 export interface Proxy {
   /** Origin of the upstream, without a path. */
   readonly origin: string
-  /** Requests under way are cut off after `graceMs`. */
+  /** Ends requests under way after `graceMs`. */
   close(graceMs?: number): Promise<void>
 }
 
@@ -130,7 +130,7 @@ async function close(server: Server, upstream: Upstream, graceMs: number): Promi
   upstream.close()
 }
 
-/** The secret of one run. The comparison takes the same time for every guess. */
+/** Whether the given secret is that of this run. The comparison takes the same time for every guess. */
 export function isSecret(given: string, secret: string): boolean {
   const [a, b] = [Buffer.from(given), Buffer.from(secret)]
   return a.length === b.length && timingSafeEqual(a, b)
@@ -146,7 +146,8 @@ async function pass(
 ): Promise<void> {
   request.on('error', () => undefined)
   response.on('error', () => undefined)
-  // Messages of a WebSocket cannot be recorded; Codex continues without one. Java offers h2c in the same header.
+  // Refuse WebSockets: their messages cannot be recorded, and Codex continues without one. Java offers h2c in the same
+  // header.
   if (request.headers.upgrade?.toLowerCase() === 'websocket') return refuse(response, 426, 'No WebSocket here.')
   const [, key = '', route = '', path = '/'] = PATH.exec(request.url ?? '') ?? []
   const door = key === '' ? 404 : await enter(key, request.headers)
@@ -170,7 +171,7 @@ const REFUSALS = new Map([
   [503, 'The gateway is busy.'],
 ])
 
-/** In the shape of all providers, which clients read as a message. */
+/** The error has fields of all providers, so that every client can show its message. */
 function refuse(response: ServerResponse, status: number, message: string): void {
   if (response.headersSent || response.destroyed) return void response.destroy()
   const body = JSON.stringify({ type: 'error', error: { type: 'tacho_proxy', code: 'tacho_proxy', message } })
@@ -233,7 +234,7 @@ class Exchange {
     } catch (error) {
       const why = (error as NodeJS.ErrnoException).code ?? 'it failed'
       this.#end(left.signal.aborted ? 'left' : 'broken', why)
-      // Half an answer must not look like a whole one.
+      // Break the connection: a partial answer must not look complete.
       if (left.signal.aborted || this.#response.headersSent) this.#response.destroy()
       else refuse(this.#response, 502, `The model at ${this.#target.host} cannot be reached (${why}).`)
     } finally {
@@ -241,7 +242,7 @@ class Exchange {
     }
   }
 
-  /** The request has arrived whole. */
+  /** Shows the request body to the observer. Undefined if the body is larger than the copy may be. */
   #body(): Buffer | undefined {
     const body = this.#copy.whole()
     if (!this.#isAsked) this.#tell((observer) => observer.asked(body))
@@ -249,15 +250,15 @@ class Exchange {
     return body
   }
 
-  /** Sends the request again from its beginning, as long as the copy has it. */
+  /** The body as it arrives. A second attempt starts at its beginning, if the copy has it all. */
   async *#sending(): AsyncGenerator<Buffer> {
     yield* this.#copy.pieces()
-    // The client may still get an answer when the upstream stopped reading.
+    // Do not destroy the request: when the upstream stops reading, the client still gets an answer.
     for await (const piece of this.#request.iterator({ destroyOnReturn: false })) {
       this.#copy.add(piece as Buffer)
       yield piece as Buffer
     }
-    // Not while the upstream waits for the end of the request.
+    // Later, so that the upstream does not wait for the end of the request.
     setImmediate(() => this.#body())
   }
 
@@ -268,7 +269,7 @@ class Exchange {
     try {
       return await send()
     } catch (error) {
-      // The upstream closed an idle connection at that moment: it has not read the request.
+      // The upstream closed an idle connection before it read the request: send it again.
       const isStale = error instanceof StaleConnection && this.#copy.isWhole && !signal.aborted
       if (!isStale) throw error
       return send()
@@ -350,7 +351,7 @@ class Exchange {
   }
 }
 
-/** Recording never changes what passes. */
+/** Runs recording code and ignores its errors: recording never changes the traffic. */
 function safely<T>(act: () => T): T | undefined {
   try {
     return act()

@@ -1,4 +1,4 @@
-/** Records one program: starts the proxy, runs the program with its addresses, and says how it ended. */
+/** Records one program: starts the proxy, runs the program with the proxy's addresses, and reports the outcome. */
 import { randomBytes } from 'node:crypto'
 import { existsSync, mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -20,12 +20,12 @@ export interface ProgramOptions {
   readonly warn: (message: string) => void
 }
 
-/** Answers that a program left behind. */
+/** How long answers may continue after the program ended. */
 const GRACE_MS = 200
 
 export interface RecordedProgram {
   readonly exitCode: number
-  /** The program's own run; undefined if an SDK in the program recorded it. */
+  /** Id of the program's own run; undefined if an SDK in the program recorded it. */
   readonly runId: string | undefined
 }
 
@@ -55,7 +55,7 @@ export async function recordProgram(options: ProgramOptions): Promise<RecordedPr
   }
 }
 
-/** A person or a supervisor that stops a program has not seen it fail. */
+/** A program that a person or a supervisor stopped has not failed. */
 function outcomeOf({ code, isStopped }: CommandEnd): Outcome {
   if (code === 0) return 'COMPLETED'
   return isStopped ? 'CANCELLED' : 'FAILED'

@@ -1,4 +1,4 @@
-/** Records one request and its answer, and judges the answer where the proxy guards. */
+/** Records one request and its answer. If the proxy guards, it also judges the answer. */
 import type { IncomingHttpHeaders } from 'node:http'
 import type { Tacho } from '@tacho/sdk'
 import { coreOf } from '../../../sdk/src/border.ts'
@@ -15,7 +15,7 @@ import { AnswerReader, errorIn, parsedOr } from './protocols.ts'
 import { callKey, type Protocol } from './protocols/protocol.ts'
 import type { Editor, Observer, WireRequest } from './proxy.ts'
 
-/** The part of a program's recording that one exchange needs. */
+/** What an exchange needs from the recorder of its program. */
 export interface Recording {
   readonly tacho: Tacho
   readonly isGuarding: boolean
@@ -25,7 +25,7 @@ export interface Recording {
   settled(): Promise<void>
   ending(read: Promise<unknown>): void
   results(conversation: Conversation, added: readonly Message[], failed: ReadonlySet<string>): void
-  /** Why the program must not get the call. Undefined: it may. */
+  /** Returns the reason why the program must not get the call. Undefined: it may. */
   judge(
     call: Asked,
     context: Context | undefined,
@@ -34,14 +34,14 @@ export interface Recording {
   ): Promise<string | undefined>
 }
 
-/** Memory of each piece that waits, besides its bytes: clients may be sent one byte at a time. */
+/** Memory overhead of each waiting piece: an upstream may send single bytes. */
 const PIECE_BYTES = 256
 
 export class RecordedExchange implements Observer {
   readonly #recorder: Recording
   readonly #protocol: Protocol
   readonly #request: WireRequest
-  /** Work that waits while earlier answers are still read. */
+  /** Actions to run when earlier answers have been read. */
   #waiting: (() => void)[] | undefined
   /** Share of memory for the waiting answers. */
   readonly #share = new AnswerShare()
@@ -57,7 +57,7 @@ export class RecordedExchange implements Observer {
   #read: Promise<ModelResult> | undefined
   /** The answer was read completely. */
   #isWhole = false
-  /** An SDK records the program: this only guards. */
+  /** An SDK records the program, so this exchange only guards. */
   readonly #isSilent: boolean
   readonly editor: Editor | undefined
 
@@ -80,13 +80,13 @@ export class RecordedExchange implements Observer {
       const waiting = this.#waiting ?? []
       this.#waiting = undefined
       this.#share.release()
-      // Recording must not end the process that the program depends on.
+      // An error in recording must not end the proxy, which the program needs.
       for (const act of [() => this.#begin(copy), ...waiting]) attempt(act)
     })
   }
 
   answered(status: number, headers: IncomingHttpHeaders): void {
-    // An upstream may answer before it has the whole request.
+    // The upstream may answer before it has read the whole request.
     this.asked(undefined)
     this.#when(() => {
       this.#status = status
@@ -153,7 +153,7 @@ export class RecordedExchange implements Observer {
     this.#call = new ModelCall(tacho, () => request, { parent })
   }
 
-  /** Once: a guard records the model call before it judges. */
+  /** Runs once: a guard records the model call before it judges. */
   #end(how: 'whole' | 'left' | 'broken', why?: string): Promise<ModelResult> {
     return (this.#read ??= this.#readToEnd(how, why).finally(() => this.#reader?.release()))
   }
@@ -166,7 +166,7 @@ export class RecordedExchange implements Observer {
     const result = reader?.readResult(isRead) ?? {}
     if (!call || !reader || !conversation) return result
     const { conversations } = this.#recorder
-    // A tape answers with the same bytes.
+    // The bytes from which a tape can answer later.
     const wire = { protocol: this.#protocol.name, status: this.#status, ...reader.raw }
     call.complete(() => ({ ...this.#asking, wire }))
     const error = this.#errorOf(how, why)
@@ -182,7 +182,7 @@ export class RecordedExchange implements Observer {
   }
 
   async #judge(signal: AbortSignal): Promise<Judged> {
-    // Wait for earlier answers that are still read.
+    // Wait until earlier answers are read.
     await this.#recorder.settled()
     const { asked, finishReason } = await this.#end('whole')
     if (!this.#isWhole) throw new Error('The answer cannot be read, so it cannot be judged.')
@@ -209,7 +209,7 @@ export class RecordedExchange implements Observer {
     return how === 'broken' ? { message: 'The answer of the model broke.', code: why } : undefined
   }
 
-  /** Records a request without an answer. */
+  /** Records a request that got no answer. */
   #without(how: 'whole' | 'left' | 'broken', why: string | undefined): void {
     if (how === 'left') this.#call?.abort()
     else this.#call?.fail({ message: 'The model gave no answer.', code: why })
@@ -231,7 +231,7 @@ export function inputOf(raw: string | undefined): unknown {
   return raw === undefined || raw === '' ? {} : parsedOr(raw, raw)
 }
 
-/** Several variables may lead to upstreams of one provider: `openai-1`, `openai-host`. */
+/** Several variables may lead to one provider under different names: `openai-1`, `openai-host`. */
 function providerOf(route: string): string {
   const provider = route.replace(/-(?:\d+|host)$/, '')
   return provider === 'gemini' ? 'google' : provider

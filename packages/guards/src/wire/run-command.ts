@@ -1,6 +1,6 @@
 /**
- * Runs a program in place of this process: it has the input, output and terminal of this process, gets its signals, and
- * decides when both end.
+ * Runs a program in place of this process. The program gets the input, output, terminal and signals of this process,
+ * and this process ends with it.
  */
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
@@ -10,15 +10,15 @@ export interface CommandEnd {
   /** Exit code as in a shell: 128 plus the number of the signal that ended the program. */
   readonly code: number
   readonly signal: NodeJS.Signals | null
-  /** The program ended after a signal that a person or a supervisor sent. */
+  /** Whether the program ended after a signal from a person or a supervisor. */
   readonly isStopped: boolean
 }
 
-/** A terminal sends these to the program itself too. */
+/** A terminal also sends these to the program itself. */
 const OF_THE_TERMINAL = new Set<NodeJS.Signals>(['SIGINT', 'SIGQUIT'])
 const SIGNALS = ['SIGINT', 'SIGTERM', 'SIGHUP', 'SIGQUIT', 'SIGUSR1', 'SIGUSR2', 'SIGWINCH'] as const
 const STOPPING = new Set<string | null>(['SIGINT', 'SIGTERM', 'SIGHUP', 'SIGQUIT'])
-/** Variables of this program, which the command must not have. */
+/** Variables that are removed from the program's environment. */
 const OWN_VARIABLES = ['TACHO_OWN_VARIABLES']
 
 /** @throws the system's error if the command cannot be started. */
@@ -35,7 +35,7 @@ export async function runCommand(
   const listeners = SIGNALS.map((name) => {
     const pass = (): void => {
       isStopped ||= STOPPING.has(name)
-      // The terminal has sent it already: many programs take a second SIGINT as "at once".
+      // Skip signals that the terminal already sent: many programs take a second SIGINT as "exit at once".
       if (!(OF_THE_TERMINAL.has(name) && process.stdin.isTTY)) child.kill(name)
     }
     process.on(name, pass)

@@ -1,4 +1,4 @@
-/** The connections to the models: reused between requests, and through the user's own proxy if variables name one. */
+/** Connections to the models: reused between requests, and opened through the user's proxy if variables name one. */
 import http, { type IncomingMessage } from 'node:http'
 import https from 'node:https'
 import type { Writable } from 'node:stream'
@@ -6,12 +6,12 @@ import type { Writable } from 'node:stream'
 export interface Sent {
   readonly method: string
   readonly path: string
-  /** Names and values in turn. */
+  /** Alternating names and values. */
   readonly headers: readonly string[]
   readonly signal: AbortSignal
 }
 
-/** Shorter than the idle time of servers, so that no connection is used while they close it. */
+/** Shorter than the idle timeout of servers, so that no request uses a connection that is being closed. */
 const IDLE_MS = 4_000
 const HEADER_BYTES_MAX = 262_144
 
@@ -23,13 +23,13 @@ export class Upstream {
   readonly #agents: { http: http.Agent; https: https.Agent }
 
   constructor() {
-    // Node 24 reads HTTPS_PROXY and NO_PROXY.
+    // With `proxyEnv`, Node 24 reads HTTPS_PROXY and NO_PROXY.
     const settings = { keepAlive: true, timeout: IDLE_MS, proxyEnv: process.env }
     this.#agents = { http: new http.Agent(settings), https: new https.Agent(settings) }
   }
 
   /**
-   * Sends the body as it comes, no faster than the upstream takes it.
+   * Sends the body as it comes, no faster than the upstream reads it.
    * @returns the answer, whose body is not read yet. An upstream may answer before it has the whole body.
    * @throws StaleConnection if the upstream closed a connection that was idle before.
    */

@@ -1,4 +1,4 @@
-/** The client of Tacho behind a proxy, and how it delivers at the end. */
+/** The Tacho client of a proxy, and its delivery at the end. */
 import { Tacho } from '@tacho/sdk'
 import { openState, type Account, type State } from '../state.ts'
 
@@ -10,13 +10,13 @@ export interface WireClientOptions {
 
 export interface WireClient {
   readonly tacho: Tacho
-  /** Delivers what it can; the rest waits on disk. */
+  /** Delivers what it can; other events wait on disk. */
   close(): Promise<void>
 }
 
-/** Keys that metadata-only mode keeps too. */
+/** Payload keys that metadata-only mode keeps too. */
 const WIRE_KEYS = ['recordedBy', 'parentRunId', 'runId', 'exitCode', 'signal']
-/** How long to wait for the first answer of Tacho. */
+/** Longest wait for the service's first answer. */
 const ANSWER_MS = 2_000
 const FLUSH_MS = 10_000
 
@@ -32,7 +32,7 @@ export function openWireClient({ account, capture, warn }: WireClientOptions): W
     configuration: { cacheFile: state?.configurationFile },
     // Without policies, a guard refuses every call.
     guard: { whenUnconfigured: 'block' },
-    // The program decides what a signal does.
+    // Do not handle signals: the program decides what they do.
     flushOnSignals: false,
     onDiagnostic: ({ level, message }) => {
       if (level === 'error') warn(message)
@@ -48,7 +48,7 @@ export function openWireClient({ account, capture, warn }: WireClientOptions): W
   }
 }
 
-/** Recording fails open: a disk that is full or read-only stops no program. */
+/** Recording fails open: a full or read-only disk does not stop the program. */
 function stateOf(account: Account, warn: (message: string) => void): State | undefined {
   try {
     return openState(account)

@@ -1,4 +1,4 @@
-/** Records what crosses the wire between one program and its models: model calls, results of tools, inputs, and the outcome. */
+/** Records the traffic between one program and its models: model calls, tool results, inputs, and the outcome. */
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import { ToolBlockedError, type Outcome, type Run, type Tacho } from '@tacho/sdk'
 import { coreOf } from '../../../sdk/src/border.ts'
@@ -28,11 +28,11 @@ export interface GuardSettings {
 }
 
 interface WireOptions {
-  /** Several programs are behind the proxy: no run is theirs together. */
+  /** Several programs use the proxy, so there is no common run. */
   readonly isShared?: boolean
-  /** An SDK records the program. */
+  /** Whether an SDK records the program. */
   readonly isElsewhere?: () => boolean
-  /** Policies decide what an answer asks for, before the program gets it. */
+  /** Set if policies judge the tool calls in an answer before the program gets it. */
   readonly guard?: GuardSettings | undefined
 }
 
@@ -45,7 +45,7 @@ export class WireRecorder implements Recording {
   readonly #isElsewhere: () => boolean
   readonly conversations: Conversations
   #main: Run | undefined
-  /** Answers that are read to their end. */
+  /** Answers that have ended and are still being read. */
   readonly #ending = new Set<Promise<void>>()
 
   constructor(
@@ -61,7 +61,7 @@ export class WireRecorder implements Recording {
     this.#isShared = isShared
   }
 
-  /** Undefined if an SDK in the program recorded it. */
+  /** Undefined if an SDK in the program records it. */
   get recordedRun(): string | undefined {
     return this.#main?.runId
   }
@@ -70,7 +70,7 @@ export class WireRecorder implements Recording {
     return this.#guard !== undefined
   }
 
-  /** Undefined if it is not a call of a model. */
+  /** Undefined if the request is not a model call. */
   observe(request: WireRequest): Observer | undefined {
     const protocol = protocolOf(request.method, request.path)
     const way = this.isGuarding ? guardedWay(request.method, request.path) : undefined
@@ -81,7 +81,7 @@ export class WireRecorder implements Recording {
       : undefined
   }
 
-  /** @returns why the program must not get the call. Undefined: it may. */
+  /** @returns the reason why the program must not get the call. Undefined: it may. */
   async judge(
     { id, name: toolName, raw, problem }: Asked,
     context: Context | undefined,
@@ -119,19 +119,19 @@ export class WireRecorder implements Recording {
     return this.#main
   }
 
-  /** Resolves when all answers are read and every run is ended. */
+  /** Resolves when all answers are read and all runs have ended. */
   async end(outcome: Outcome, facts: Fields): Promise<void> {
-    // Items that waited behind the last answers are read after them.
+    // Reading an answer can release waiting actions that add more answers, so repeat.
     do {
       await this.settled()
       await nextTurn()
     } while (!this.isSettled)
     for (const conversation of this.conversations.all) if (!conversation.isMain) this.#endOwn(conversation, outcome)
-    // The SDK in the program reports the end of its own run.
+    // An SDK in the program reports the end of its own run.
     if (this.#main || !(this.#isShared || this.#isElsewhere())) this.main.end(outcome, facts)
   }
 
-  /** With several programs: ends conversations that nobody has continued since then. @returns whether any is left. */
+  /** With several programs: ends conversations without a request since then. @returns whether any is left. */
   endIdle(since: number): boolean {
     for (const conversation of this.conversations.all) {
       if (conversation.asking === 0 && conversation.touchedAt < since) this.#endOwn(conversation, 'COMPLETED')
@@ -157,7 +157,7 @@ export class WireRecorder implements Recording {
     this.#ending.add(ended)
   }
 
-  /** The results that a request has for calls of earlier answers. */
+  /** Records the results in a request for calls of earlier answers. */
   results(conversation: Conversation, added: readonly Message[], failed: ReadonlySet<string>): void {
     const now = Date.now()
     for (const { role, toolCallId, content } of added.toReversed()) {
@@ -237,7 +237,7 @@ const FETCHED_LATER: Observer = {
 
 const GUARD_FAILED = 'The tool was not run: the guard failed. Tell the user; try later.'
 
-/** Claude Code names its sub-agents so. */
+/** Claude Code names its sub-agents like this. */
 function nameIn({ name, input }: OpenCall): string {
   const { subagent_type: kind, agent, agent_name: agentName } = fields(input)
   return text(kind) ?? text(agent) ?? text(agentName) ?? name

@@ -45,7 +45,7 @@ export const GEMINI: Protocol = {
 
 const callIn = (contentPart: Fields): unknown => contentPart['functionCall'] ?? contentPart['function_call']
 
-/** How many calls of a name a candidate has, by its index. */
+/** For each candidate, by index: how many calls of each name it has. */
 type Places = Map<unknown, Map<unknown, number>>
 
 function replaced(answer: Fields, refusals: ReadonlyMap<string, string>, allPlaces: Places): Fields {
@@ -76,7 +76,7 @@ function candidatesOf(answer: Fields): Candidate[] {
   }))
 }
 
-/** The prompt was refused. */
+/** Set if Gemini refused the prompt. */
 const blockIn = ({ promptFeedback }: Fields): unknown => fields(promptFeedback)['blockReason']
 
 function resultOf(model: unknown, usage: unknown, candidates: readonly Candidate[], block: unknown): ModelResult {
@@ -88,7 +88,7 @@ function resultOf(model: unknown, usage: unknown, candidates: readonly Candidate
     finishReason: candidates[0]?.finishReason ?? block,
     asked: candidates.flatMap(({ parts, finishReason }) => {
       const calls = callsOf(parts).map(({ id, name, arguments: args }) => ({ type: 'tool_call', id, name, args }))
-      // Gemini has one reason for texts and calls, STOP.
+      // Gemini has one finish reason, STOP, for texts and for calls.
       return calls.map((call) => ({ ...call, finish_reason: finishReason }))
     }),
   }
@@ -100,7 +100,7 @@ interface GeminiCall {
   readonly arguments: unknown
 }
 
-/** Older models give their calls no ids: the name and its place in the turn do. */
+/** Older models give calls no ids. The name and its place in the turn identify a call. */
 function callsOf(parts: readonly Fields[], places = new Map<unknown, number>()): GeminiCall[] {
   return parts.flatMap((contentPart) => {
     const call = callIn(contentPart)
@@ -181,7 +181,7 @@ class GeminiStream implements Collector {
 
 const CANDIDATES_MAX = 256
 
-/** Pieces of a text become one part. */
+/** Joins the pieces of a text into one part. */
 function join(parts: Fields[], contentPart: Fields): boolean {
   const last = parts.at(-1)
   const isText = (pieceOf: Fields | undefined) => typeof pieceOf?.['text'] === 'string'

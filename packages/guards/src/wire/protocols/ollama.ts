@@ -1,4 +1,7 @@
-/** The chat of Ollama: one JSON, or a line of it for each piece. A call has no id: its name and its place in the answer are one. */
+/**
+ * The chat API of Ollama: one JSON object, or one line of JSON for each piece. Calls have no ids: the name and the
+ * place in the answer identify a call.
+ */
 import { callUsage } from '../../../../sdk/src/integrations/call-usage.ts'
 import { fields, text, toolNames, type Fields } from '../../../../sdk/src/integrations/host.ts'
 import { messagesOf, type Message } from '../../../../sdk/src/integrations/messages.ts'
@@ -28,7 +31,7 @@ function named(calls: readonly Fields[]): Fields[] {
   })
 }
 
-/** A result names its tool. */
+/** A result names its tool, not its call. */
 function withIds(messages: readonly Fields[]): Message[] {
   let places = new Map<unknown, number>()
   return messages.flatMap((message) => {

@@ -26,7 +26,7 @@ export const OPENAI_CHAT: Protocol = {
 
 const keyIn = (call: Fields): string => callKey(call['id'], fields(call['function'] ?? call['custom'])['name'])
 
-/** A client may read either form. */
+/** Includes both forms of a call, because a client may read either. */
 function namedIn({ id, function: called, custom }: Fields): NamedCall[] {
   return [called, custom].flatMap((form) => namedCall(id, fields(form)['name']) ?? [])
 }
@@ -43,12 +43,12 @@ function wholeChoice(choice: Fields, refusals: ReadonlyMap<string, string>): Fie
 }
 
 interface StreamedChoice {
-  /** The new index of a call by the one that it had; undefined: it is refused. */
+  /** Maps a call's index in the upstream's answer to its new one; undefined for a refused call. */
   readonly indexes: Map<unknown, number | undefined>
   kept: number
 }
 
-/** Calls that follow a refused one move up: clients keep them in a list. */
+/** Renumbers the calls after a refused one, because clients keep calls in a list. */
 function pieceOf(choices: Map<unknown, StreamedChoice>, choice: Fields, refusals: ReadonlyMap<string, string>): Fields {
   const streamed = choices.get(choice['index']) ?? { indexes: new Map(), kept: 0 }
   choices.set(choice['index'], streamed)

@@ -58,7 +58,7 @@ function messageItem({ id }: Fields, refusal: string): Fields {
   }
 }
 
-/** The events of a text that begins in place of the call. */
+/** The first events of the text that replaces the call. */
 function begun(event: Fields, item: Fields, refusal: string): Fields[] {
   const whole = messageItem(item, refusal)
   const at = { item_id: whole['id'], output_index: event['output_index'], content_index: 0 }
@@ -72,7 +72,7 @@ function begun(event: Fields, item: Fields, refusal: string): Fields[] {
   ]
 }
 
-/** Some servers send the items of an answer only one by one, and a stream may end before its last event. */
+/** Some servers send only the single items of an answer, and a stream may end before its last event. */
 class ResponsesStream implements Collector {
   readonly #stream = RESPONSES.stream()
   readonly #items: Fields[] = []
@@ -91,7 +91,7 @@ class ResponsesStream implements Collector {
     return this.#stream.add(isBare ? { ...event, response: { ...response, output: this.#items } } : event)
   }
 
-  /** Clients run a call when its item is done, whatever the last event lists. */
+  /** Uses the finished items, not the list in the last event: clients run a call when its item is done. */
   result(): ModelResult {
     const result = this.#stream.result()
     const listed = new Set(this.#listed.filter(isCall).map(keyIn))

@@ -5,24 +5,24 @@ import type { ModelRequest } from '../../../../sdk/src/integrations/model-call.t
 
 export interface Protocol extends Pick<Method, 'result' | 'stream'> {
   readonly name: 'openai-chat' | 'openai-responses' | 'anthropic-messages' | 'gemini' | 'ollama' | 'openai-embeddings'
-  /** @param path has the model where the body does not. */
+  /** @param path contains the model if the body does not. */
   request(body: Fields, path: string): ModelRequest
-  /** The answer that a request continues, where it does not repeat the messages before. */
+  /** The id of the answer that a request continues, if it does not repeat the earlier messages. */
   continues?(body: Fields): string | undefined
-  /** Ids of the calls whose results say that they failed. */
+  /** Ids of calls whose results report a failure. */
   failedCalls?(body: Fields): ReadonlySet<string>
-  /** How a guard replaces calls in an answer. Undefined: it passes unjudged. */
+  /** How a guard replaces calls in an answer. Undefined: answers pass unjudged. */
   readonly refusing?: Refusing
 }
 
-/** Replaces calls of tools in an answer by texts. `refusals`: by `callKey`. */
+/** Replaces the tool calls in an answer by texts. `refusals`: the texts, by `callKey`. */
 export interface Refusing {
   whole(answer: Fields, refusals: ReadonlyMap<string, string>): Fields
-  /** Edits the events of one stream: returns each event's replacement. Undefined: the event itself. */
+  /** Returns an editor for one stream. For each event, it returns the replacement; undefined: keep the event. */
   stream(refusals: ReadonlyMap<string, string>): (event: Fields) => Fields[] | undefined
   /**
-   * The calls that an event, or a whole answer, names at any place where a client may read one. Nothing from the first one on
-   * is sent before the calls are judged, and none that nobody judged.
+   * The calls that an event, or a whole answer, names anywhere a client may read them. Everything from the first one on
+   * is sent only after these calls are judged. An unjudged call is never sent.
    */
   named(event: Fields): NamedCall[]
 }
@@ -32,7 +32,7 @@ export interface NamedCall {
   readonly name: string
 }
 
-/** Undefined for the rest of a call whose name came before. */
+/** Undefined for a later piece of a call, without the name. */
 export function namedCall(id: unknown, name: unknown): NamedCall | undefined {
   if (name === undefined || name === null || name === '') return undefined
   return {
