@@ -29,7 +29,7 @@ export function createControl(
   { configuration, guard }: ControlOptions,
   issues: IssueRecords = new IssueRecords(core),
 ): Control {
-  // The policies of a tape replace none that a real run keeps.
+  // In a replay, do not use the cache file: the tape's policies would replace those of real runs.
   const cacheFile = core.settings.replay ? undefined : configuration.cacheFile
   for (const [of, given, names] of [
     ['configuration', configuration, CONFIGURATION],
@@ -40,7 +40,7 @@ export function createControl(
     noteUnknown(core.diagnostics, of, given, names)
   }
   const warn = (message: string) => core.diagnostics.report('warning', 'configuration_not_kept', message)
-  // A file on disk counts only for the key and the address, and only unchanged.
+  // Trust the cache file only if it is unchanged and belongs to this key and address.
   const sign = (text: string) => core.sign(`${core.settings.baseUrl}\n${text}`)
   const cache = cacheFile === undefined ? undefined : whole?.createDiskCache(cacheFile, sign, warn)
   if (cacheFile !== undefined && !cache) warn('configuration.cacheFile has no effect: there are no files here.')
@@ -53,7 +53,7 @@ export function createControl(
       (loading ??= Promise.all([
         import('./policies.ts'),
         core.sign(SEAL_KEY).catch(() => undefined),
-        // Load the masks too: a hash covers their changes.
+        // Load the masks too, because a hash shows what they change.
         core.writing().isChecked,
         core.carrying?.usages.load(),
       ]).then(

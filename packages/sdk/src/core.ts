@@ -41,29 +41,29 @@ export interface Core {
   readonly runtime: Runtime
   readonly ids: Ids
   readonly request: Request
-  /** Requests under way would keep the process running. Approvals have a signal of their own. */
+  /** Ends requests that would keep the process running. Approvals have their own signal. */
   readonly endRequests: () => void
   readonly diagnostics: Diagnostics
   /** Await `prepared` first. */
   readonly writing: () => Writing & Choosing
   readonly prepared: Promise<unknown> | undefined
-  /** Takes a payload, or only its metadata if configured. Writing it masks and bounds it. */
+  /** Captures a payload, or only its metadata if configured. Masking and bounds follow when the payload is written. */
   readonly capturePayload: PayloadCapture
   readonly context: CurrentContext
   readonly sender: Sender
   /** Open runs. They end with the process, unless another process continues them. */
   readonly openRuns: Map<Endable, OpenRun>
-  /** What must hear that its run or the process ends. */
+  /** Everything that must know when its run or the process ends. */
   readonly leavers: Set<Leaver>
-  /** A Recorder has none: its handles have of it what they were given. */
+  /** Absent in a Recorder: its handles pass on what they were created with. */
   readonly carrying: Carrying | undefined
   /** Values that all copies of an integration share, by name. */
   readonly shared: Map<string, unknown>
-  /** Delivers before it returns, within a bound. */
+  /** Delivers synchronously, at most for this time. */
   readonly deliverNow: (timeoutMs: number) => void
   /** Never throws and never waits. Undefined if the event was dropped. */
   readonly record: (scope: RunScope | undefined, draft: Draft | (() => Draft)) => string | undefined
-  /** `isLate`: not by a recorder of the run, so its event has no number. */
+  /** `isLate`: the score comes from outside the run's recorder, so its event has no number. */
   readonly score: (
     scope: RunScope,
     name: unknown,
@@ -71,26 +71,26 @@ export interface Core {
     given: unknown,
     isLate?: boolean,
   ) => string | undefined
-  /** MAC under the present API key, in hex. Rejects if the host's own function rejects. */
+  /** MAC under the current API key, in hex. Rejects if the host's key function rejects. */
   readonly sign: (text: string) => Promise<string>
-  /** A Recorder has none. */
+  /** Absent in a Recorder. */
   control?: ControlBeside
   /** Set by the first integration that records a model. */
   asked?: AskedBefore
-  /** Set by the first one that may call a model in the background. */
+  /** Set by the first integration that may call a model in the background. */
   background?: Background
   /** Set when the first guard is loaded. */
   hashInput?: HashInput
-  /** Called before masking, for detectors. */
+  /** Called with each event before masking, for detectors. */
   readonly observers: Set<Observer>
-  /** When the spool, if any, has returned the events it kept. */
+  /** Resolves when the spool, if any, has returned its stored events. */
   readonly opened: Promise<unknown>
 }
 
 /** Guards, prompts and issue records, as the rest of a client knows them. */
 export interface ControlBeside {
   readonly hasQueued: boolean
-  /** When the spool, if any, has returned the records it kept. */
+  /** Resolves when the spool, if any, has returned its stored records. */
   readonly opened: Promise<unknown> | undefined
   report(scope: RunScope | undefined, report: IssueReport): void
   flush(timeoutMs: number): Promise<void>
@@ -98,11 +98,11 @@ export interface ControlBeside {
   close(): void
 }
 
-/** An input with its hash: a reader who sees it masked can check the hash (guard/seal.ts). */
+/** An input with its hash. A reader of the masked input can check the hash (guard/seal.ts). */
 export interface Hashed {
-  /** Null if the input has none. */
+  /** Null if the input has no hash. */
   readonly inputHash: string | null
-  /** By JSON Pointer; null if nothing is sealed. */
+  /** Seals by JSON Pointer; null if nothing is sealed. */
   readonly inputSeals: Readonly<Record<string, string>> | null
 }
 
@@ -113,11 +113,11 @@ export interface Endable {
   fail(status: 'FAILED' | 'CANCELLED', failure: Failure): void
 }
 
-/** A call that may wait for a person, or a model's answer that may still stream. */
+/** A call that must know when its run or the process ends: it may wait for a person, or its answer may still stream. */
 export interface Leaver {
   /** The run of a call that waits for a person now. Otherwise absent. */
   readonly scope?: RunScope
-  /** @param ended only if it is a call of this run. */
+  /** @param ended absent: leave in any case; else only if the call belongs to this run. */
   leave(reason: 'run_ended' | 'process_ended' | 'handed_over', ended?: RunScope): void
 }
 
@@ -126,7 +126,10 @@ export type EndLate = (failure?: Failure, isCancelled?: boolean, at?: number) =>
 
 /** Model calls that go on after their run returned. */
 export interface Background {
-  /** Calls `end` when a run that returned this has no model calls under way. Resolves when its host may go on; undefined: end it now. */
+  /**
+   * Calls `end` when a returned run has no more model calls under way. Resolves when the run's host may continue;
+   * undefined: end the run now.
+   */
   endWhenQuiet(
     run: Endable,
     scope: RunScope,
@@ -134,20 +137,20 @@ export interface Background {
     isAwaited: boolean,
     end: EndLate,
   ): Promise<unknown> | undefined
-  /** Resolves when each run that returned has ended or is known to work on. */
+  /** Resolves when each returned run has ended or is known to continue. */
   untilKnown(timeoutMs: number): Promise<void>
 }
 
-/** A call that a model's answer asked for, as integrations know it. */
+/** Calls that a model's answer asked for, as the integrations track them. */
 export interface AskedBefore {
   /** A guard begins a call. With a `problem`, it must not run. */
   begin(state: RunState, toolName: string, id: string | undefined, input: unknown): Asked | undefined
   refused(asked: Asked, message: string): void
-  /** The outcome of a run that ends while a person decides about a call in the host's framework. */
+  /** The outcome of a run that ends while a person decides about a call in the host's own framework. */
   waiting(scope: RunScope): Draft | undefined
   /** The context of the model call that asked for the call. */
   askedIn(state: RunState, id: string | undefined): Context | undefined
-  /** Resolves when the answer with this call has ended. */
+  /** Resolves when the model's answer that contains this call has ended. */
   whole(state: RunState | undefined, id: string | undefined): Promise<unknown> | undefined
 }
 
@@ -160,13 +163,13 @@ export interface Asked {
   readonly isPaused?: boolean
 }
 
-/** Before the outcome of the run is recorded, so that what it leaves behind stands before it. */
+/** Call it before the run's outcome is recorded, so that the events of the calls precede the outcome. */
 export function leaveCalls({ leavers }: Core, scope: RunScope, reason: 'run_ended' | 'handed_over'): void {
   scope.hasEnded = true
   for (const leaver of leavers) leaver.leave(reason, scope)
 }
 
-/** `started`: by `startRun`, whose end may follow elsewhere. */
+/** `started`: the run comes from `startRun` and may end in another process. */
 export type OpenRun = 'own' | 'started'
 
 const HAND_OVER_MS = 1_000
@@ -186,7 +189,7 @@ export function createCore(hostOptions: TachoOptions, runtime: Runtime, beyond: 
   // One message for all faults: without a listener, each code is shown only once.
   if (problems.length > 0) diagnostics.report('error', 'invalid_option', problems.join(' '))
   const fetch = typeof options.fetch === 'function' ? options.fetch : runtime.fetch
-  // A host's own network gets what any fetch takes.
+  // A custom fetch of the host gets a body that any fetch accepts.
   const asBody = (fetch === hostRuntime.fetch && beyond.streamed) || inOnePiece
   const send: Fetch = (url, init) => outside(() => untraced(() => fetch(url, asBody(init))))
   const ends = new Set<() => void>()
@@ -230,7 +233,7 @@ export function createCore(hostOptions: TachoOptions, runtime: Runtime, beyond: 
   const observers = new Set<Observer>()
   // Usage before the run's first guarded call counts too.
   const carrying = beyond.carrying?.({ observers, runtime })
-  /** By then, the request that hands over has begun its flush, or ended. */
+  /** Until this time, the flush of an earlier call also delivers the next events: see `handOver`. */
   let handsOverUntil = -Infinity
   if (!settings.enabled) sender.close('disabled')
 
@@ -253,7 +256,8 @@ export function createCore(hostOptions: TachoOptions, runtime: Runtime, beyond: 
       }
       const { spanId } = draft
       const span = draft.span ?? (spanId === undefined ? spanOf(scope) : { ...spanOf(scope), spanId })
-      // A repeated id of the host is stored once: its second number would seem to be missing.
+      // The service stores a repeated event id once. If the host sets the id, give no number: a second number would
+      // look lost.
       if (draft.eventId === undefined) number = ++recorder.count
       const event = makeEvent(
         { ...draft, type: String(draft.type), label: String(draft.label) },
@@ -318,7 +322,7 @@ export function createCore(hostOptions: TachoOptions, runtime: Runtime, beyond: 
     return current?.scope === scope ? current.span : scope.span
   }
 
-  /** Record calls before the flush share one promise. */
+  /** The record calls before a flush share one promise. */
   function handOver(waitUntil: (promise: Promise<unknown>) => void): void {
     handsOverUntil = runtime.now() + HAND_OVER_MS
     const delivered = new Promise<void>((resolve) => runtime.soon(resolve)).then(() => {
@@ -384,7 +388,7 @@ function plainOptions(hostOptions: TachoOptions): TachoOptions {
   return readSafely(() => ({ ...hostOptions }), { enabled: false })
 }
 
-/** The host's function handles its own failure. */
+/** Runs `act` and ignores its error, which the host's function handles itself. */
 export function attempt(act: () => void): void {
   readSafely(act, undefined)
 }

@@ -14,9 +14,9 @@ export class LazyControl implements ControlBeside {
   readonly #options: ControlOptions
   #loading: Promise<Control> | undefined
   #isClosed = false
-  /** A process may end at any time, so they accept reports at once. */
+  /** Accepts issue reports at once, because a process may end at any time. */
   readonly #own: IssueRecords | undefined
-  /** Undefined until it was used and is loaded. */
+  /** Undefined until the first use has loaded it. */
   loaded: Control | undefined
 
   constructor(core: Core, options: ControlOptions) {
@@ -29,7 +29,7 @@ export class LazyControl implements ControlBeside {
     return this.#own ?? this.loaded?.issues
   }
 
-  /** If the part cannot be loaded, the next call tries again. */
+  /** If loading fails, the next call tries again. */
   load(): Promise<Control> {
     return (this.#loading ??= Promise.all([import('./control.ts'), this.#core.prepared]).then(
       ([{ createControl }]) => {
@@ -44,7 +44,7 @@ export class LazyControl implements ControlBeside {
     ))
   }
 
-  /** Undefined if it cannot be loaded. */
+  /** Undefined if loading fails. */
   async tryLoad(): Promise<Control | undefined> {
     try {
       return await this.load()

@@ -10,6 +10,6 @@ export const LIMITS = {
   labelChars: 255,
   /** Agent names, agent ids, session ids, schema versions and span ids. */
   textChars: 1_024,
-  /** The service shows only this much of a release. */
+  /** The service shows no more of a release. */
   releaseChars: 100,
 } as const

@@ -75,9 +75,9 @@ export type RecorderOptions = Omit<TachoOptions, 'configuration' | 'guard' | 'sp
 
 /** @internal Checked, with every default. Holds no key. */
 export interface Settings {
-  /** Timers and requests may end with the request of the host that began them: browsers and edge workers. */
+  /** Whether timers and requests may end with the request that began them, as in browsers and edge workers. */
   readonly isBound: boolean
-  /** The address of a tape, which answers guarded tools. */
+  /** The address of the tape that answers guarded tools in a replay. */
   readonly replay: string | undefined
   readonly enabled: boolean
   readonly baseUrl: string
@@ -85,7 +85,7 @@ export interface Settings {
   readonly agentName: string
   readonly agentId: string | undefined
   readonly schemaVersion: string | undefined
-  /** The key of payloads in which the service looks for the agent's release; empty: none is known. */
+  /** The payload member with the agent's release; empty if unknown. */
   readonly released: { readonly release?: string }
   readonly capture: Capture
   readonly metadataKeys: ReadonlySet<string>
@@ -112,7 +112,7 @@ export interface Resolved {
 
 type Environment = Readonly<Record<string, string | undefined>>
 
-/** Options that `settings` lacks, or has under another name. */
+/** Options that `settings` does not have, or has under another name. */
 const OTHER_OPTIONS = ['apiKey', 'release', 'compression', 'configuration', 'guard', 'onDiagnostic', 'fetch']
 
 const MASKING_FLAGS: readonly string[] = ['credentials', 'email', 'cardNumber', 'phone', 'iban']
@@ -170,7 +170,7 @@ export function resolveOptions(
   if (!hasKey && options.enabled !== false) {
     problems.push('Nothing is recorded: apiKey (or TACHO_API_KEY) must be a key.')
   }
-  // The tape of a replay goes before any other address: a replay records nowhere else.
+  // A replay's tape replaces any other address, so that a replay records nowhere else.
   const replay = environment['TACHO_REPLAY']
   const base = origin(replay ?? options.baseUrl ?? environment['TACHO_URL'] ?? 'http://localhost:4680')
   if (!base) problems.push('Nothing is recorded: baseUrl (or TACHO_URL) must be an http or https address.')
@@ -209,9 +209,9 @@ export function resolveOptions(
     requestTimeoutMs: number('requestTimeoutMs', 10_000, 1, 600_000),
     flushTimeoutMs: number('flushTimeoutMs', 5_000, 0, 600_000),
     compress: choice('compression', ['auto', 'never'], 'never') === 'auto' && !base?.isLoopback,
-    // A replay reads no events from disk, and stores none there.
+    // A replay does not use events on disk.
     spool: replay ? undefined : text('spool', 4_096),
-    // The host of a replay learns by events where the agent is, and its verdict waits for them.
+    // The host of a replay follows the agent by its events, and its verdict waits for them.
     flushIntervalMs: replay ? 0 : number('flushIntervalMs', 1_000, 0, 3_600_000),
     flushOnSignals: choice('flushOnSignals', [true, false], true),
     waitUntil,

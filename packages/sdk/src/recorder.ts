@@ -11,11 +11,12 @@ import { createScope, outcomeOf, Run, type RunHandle, type RunOptions } from './
 import { hostRuntime, type Runtime } from './delivery/runtime.ts'
 import type { FlushResult } from './delivery/diagnostics.ts'
 
-/** Most open runs that the end of the process ends: a host may begin runs and never end them. */
+/** Most open runs that end with the process. Bounded, because a host may begin runs and never end them. */
 const OPEN_RUNS_MAX = 10_000
 
 /**
- * A run begins at its first event. If that event comes later than this, an earlier event records when the host entered the run.
+ * A run begins at its first event. If that event is later than this, an extra event records when the host entered the
+ * run.
  */
 const LATE_START_MS = 500
 
@@ -45,7 +46,7 @@ export class Recorder {
     core.observers.add((scope, { at }) => {
       const { enteredAt: from } = scope
       scope.enteredAt = undefined
-      // The clock is needed only for the first event.
+      // Read the clock only for the first event.
       if (from && scope.isSampled && Number(at ?? runtime.now()) - from >= (runtime.lateStartMs ?? LATE_START_MS)) {
         core.record(scope, { type: 'AGENT_STEP', label: 'run started', at: from, span: scope.span })
       }
@@ -98,7 +99,7 @@ export class Recorder {
     const within = <R>(step: () => R): R => run.within(step)
     const end: EndLate = (thrown?: Failure, isCancelled?: boolean, at?: number) => {
       const failure = thrown ?? (isCancelled ? undefined : scope.failure)
-      // The run ends where the call is continued.
+      // The run of a pending call ends where the call is continued.
       if (failure && isPending(failure.error)) run.handOver()
       else if (failure) run.fail(isCancelled ? 'CANCELLED' : outcomeOf(failure.error), failure)
       else if (isCancelled) run.end('CANCELLED', undefined, at)
@@ -123,7 +124,7 @@ export class Recorder {
   /** Begins a run without a callback. Call its `end`, or the run stays RUNNING. */
   startRun(options: RunOptions = {}): Run {
     const scope = createScope(this.#core, options)
-    // A run with a given id may have begun elsewhere.
+    // A run with a given id may have begun elsewhere, so do not record when it was entered here.
     if (readSafely(() => options.runId !== undefined, false)) scope.enteredAt = undefined
     return this.#open(scope, 'started')
   }

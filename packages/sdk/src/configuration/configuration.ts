@@ -72,7 +72,10 @@ export type Checked =
   | { readonly ok: true; readonly configuration: Configuration }
   | { readonly ok: false; readonly problem: string }
 
-/** Most prompts, and most policies. Ten times what the service deploys; every policy takes time in every decision. */
+/**
+ * Most prompts, and most policies: ten times what the service deploys. The bound matters because every decision
+ * evaluates all policies.
+ */
 const ITEMS_MAX = 5_000
 
 const VERSION = ['versionId', 'version', 'content', 'contentHash'] as const
@@ -81,8 +84,8 @@ const SHARE = ['salt', ...VERSION] as const
 const POLICY = ['policyId', 'name', 'version', 'condition', 'severity', 'action'] as const
 
 /**
- * @internal One fault, such as a wrong hash of a prompt, rejects the whole configuration. Unknown fields are dropped.
- * A prompt as in `current` is not hashed again: that takes most of the time.
+ * @internal Rejects the whole configuration for a single fault, such as a wrong hash of a prompt. Drops unknown fields.
+ * Does not hash a prompt of `current` again, because hashing takes most of the time.
  */
 export async function checkConfiguration(rawConfiguration: unknown, current?: Configuration | null): Promise<Checked> {
   const refuse = (problem: string): Checked => ({ ok: false, problem })
@@ -99,7 +102,7 @@ export async function checkConfiguration(rawConfiguration: unknown, current?: Co
   for (const [index, prompt] of lists.prompts.entries()) {
     const fields = textsOf(prompt, PROMPT)
     if (!fields) return refuse(`prompts[${index}] is incomplete`)
-    // A share of another form is from a newer service: all sessions get the version in force.
+    // A newer service may send another form of share. Then all sessions get the version in force.
     const { share } = prompt as { share?: { percent?: unknown } }
     const percent = share?.percent
     const shared = typeof percent === 'number' && textsOf(share, SHARE)
@@ -152,7 +155,7 @@ function isTexts(list: unknown): list is string[] {
   return Array.isArray(list) && list.every((label) => typeof label === 'string')
 }
 
-/** Undefined unless all of them are texts. */
+/** Undefined unless all of these members are texts. */
 function textsOf<Name extends string>(value: unknown, names: readonly Name[]): Record<Name, string> | undefined {
   if (!isObject(value)) return undefined
   const fields = {} as Record<Name, string>

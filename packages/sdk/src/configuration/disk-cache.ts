@@ -9,7 +9,7 @@ export interface KeptConfiguration {
   readonly body: unknown
 }
 
-/** Twice the largest answer that is read. */
+/** Twice the size of the largest reply that is accepted. */
 const FILE_BYTES_MAX = 64 * 1_048_576
 
 export interface ConfigurationCache {
@@ -56,7 +56,7 @@ export function createDiskCache(
         const now = new Date()
         utimesSync(file, now, now)
       } catch {
-        // If this fails, only the age after a restart is wrong.
+        // Ignore the failure: only the age after a restart is wrong.
       }
     },
     async write(newConfiguration) {

@@ -1,20 +1,20 @@
 import { readSafely } from '../recording/json.ts'
 
-/** An entry of Node's list of handles, which is undocumented but in all its versions. */
+/** An entry of Node's list of active handles. The list is undocumented, but all versions have it. */
 interface Handle {
   fd?: number
   isPaused?: () => boolean
 }
 
 interface NodeProcess {
-  /** To the process that forked this one. */
+  /** The channel to the parent process, if this process was forked. */
   channel?: { fd?: number }
   _getActiveHandles?: () => readonly Handle[]
 }
 
 /**
- * Whether the host reads its standard input, as a server of MCP on stdio does, or messages of the process that forked it, as a worker
- * does. Node lists both as it lists an output (idle-host.ts), but they keep the process running.
+ * Whether the host reads its standard input (an MCP server on stdio) or messages of its parent process (a worker). Node
+ * lists both like an output (idle-host.ts), but they keep the process running.
  */
 export function readsInput(): boolean {
   const { process } = globalThis as { process?: NodeProcess }

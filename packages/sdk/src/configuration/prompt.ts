@@ -63,8 +63,8 @@ export function toPrompt<Variables extends Readonly<Record<string, PromptValue>>
 }
 
 /**
- * `String` would make `[object Object]` of an object, and JSON an empty object of a Map, a Set or an error. What JSON writes as a text,
- * such as a date or bytes, has no quotes, as in Python.
+ * Writes objects as JSON, because `String` would write `[object Object]`. A Map, a Set or an error is converted first:
+ * JSON would write `{}`. A value that JSON writes as a text, such as a date, has no quotes, as in Python.
  */
 function textOf(value: unknown): string {
   return readSafely(() => {
@@ -75,7 +75,7 @@ function textOf(value: unknown): string {
 }
 
 function plain(this: unknown, key: string, value: unknown): unknown {
-  // A Buffer would list its bytes.
+  // Read the original value: a Buffer's own `toJSON` lists its bytes.
   const variableValue = (this as Record<string, unknown>)[key]
   if (ArrayBuffer.isView(variableValue)) return markOf(variableValue)
   if (typeof value === 'number' && !Number.isFinite(value)) return `[${value}]`

@@ -43,11 +43,11 @@ const REFRESH_MIN_MS = 1_000
 const REFRESH_MAX_MS = 86_400_000
 const OLD_AFTER_MS = 300_000
 const LEAVE_MS = 1_000
-/** A short process asks once. */
+/** Delay of the first long poll. A process that ends earlier asks only once. */
 const WATCH_AFTER_MS = 1_000
-/** Half a minute between polls of a program whose work seems to be over. */
+/** After this many waits that ended at once, the pause between them is about 30 seconds and grows no more. */
 const ENDED_WAITS_MAX = 5
-/** Delay that a timer can have on a busy machine. */
+/** Delay that a timer can have on a busy machine. A refresh is late only after it. */
 const LATE_MS = 1_000
 /** Every HTTP client can send these characters in a header. */
 const HEADER_TEXT = /^[\x20-\x7e]+$/
@@ -79,9 +79,9 @@ export class ConfigurationSource {
   #loadingSince = 0
   #isWatching = false
   #wait: AbortController | undefined
-  /** Number of consecutive waits that ended at once. */
+  /** Number of consecutive waits that ended immediately. */
   #endedWaits = 0
-  /** A timer on time keeps no call waiting. */
+  /** True when the refresh is overdue. A timer that is on time delays no call. */
   #isLate = false
   #isOldReported = false
   /** Whether the service counts this client as one that reads its configuration. */
@@ -108,7 +108,10 @@ export class ConfigurationSource {
     return { current: this.#current, ageMs, source: this.#source }
   }
 
-  /** The version that the session of a run gets, or the run itself if it has none. Outside of runs, it is the version in force. */
+  /**
+   * The version that the run's session gets; without a session, the run itself counts. Outside runs, the version in
+   * force.
+   */
   promptOf(name: string, scope: RunScope | undefined): DeployedPrompt | undefined {
     const prompt = this.#current?.prompts.find((one) => one.name === name)
     const share = prompt?.share
@@ -124,10 +127,10 @@ export class ConfigurationSource {
 
   /** At most `timeoutMs`. True if a configuration is loaded. */
   async ready(timeoutMs: number): Promise<boolean> {
-    // The first load may have ended with another request.
+    // The first load may have ended with the request that began it, so start it again.
     const started = this.#core.settings.isBound ? undefined : this.start()
     if (this.#current || this.#isStopped) return this.#current !== null
-    // The time is for the service: on a busy machine, it would pass before the file is read.
+    // `timeoutMs` is for the service only. On a busy machine, it could pass before the file is read.
     await this.#kept?.catch(() => false)
     await this.#atMost(timeoutMs, started ?? this.refresh())
     return this.#current !== null
@@ -144,7 +147,7 @@ export class ConfigurationSource {
     await this.#atMost(Math.max(0, since + timeoutMs - now()), this.refresh())
   }
 
-  /** Reports a prompt that lacks something: its deployed version, because nothing is loaded yet, or a value of `variable`. */
+  /** Reports that a prompt is the fallback because nothing is loaded yet, or that it has no value for `variable`. */
   missed(name: string, variable?: string): void {
     void this.start()
     if (this.#isStopped) return
@@ -168,7 +171,7 @@ export class ConfigurationSource {
     return this.#core.runtime.now() > this.#dueAt + LATE_MS
   }
 
-  /** Null unless the policies are older than the limit. Says so once, until the service confirms them. */
+  /** Null unless the policies are older than the limit. Reports old policies once, until the service confirms them. */
   get oldMs(): number | null {
     const { ageMs } = this.state
     if (ageMs === null || ageMs <= this.#oldAfterMs) {
@@ -183,7 +186,7 @@ export class ConfigurationSource {
     return ageMs
   }
 
-  /** At most `timeoutMs`. Without an answer, the loaded configuration stays in use. */
+  /** Waits at most `timeoutMs`. Without an answer, the loaded configuration stays in use. */
   confirm(timeoutMs: number): Promise<void> {
     return this.#atMost(timeoutMs, this.refresh())
   }
@@ -221,7 +224,7 @@ export class ConfigurationSource {
   /** Reads the cached configuration. True if it is fresh. */
   async #readKept(): Promise<boolean> {
     const cachedConfiguration = await this.#cache?.read()
-    // An age that is no number is too old.
+    // An age that is not a number counts as too old.
     const isYoung =
       cachedConfiguration && this.#core.runtime.now() - cachedConfiguration.confirmedAt <= this.#cacheMaxAgeMs
     if (isYoung && !this.#current) {
@@ -230,7 +233,7 @@ export class ConfigurationSource {
         this.#etag = cachedConfiguration.etag
         this.#confirmedAt = cachedConfiguration.confirmedAt
         this.#swap(checked.configuration, 'disk')
-        // A clock that was set back makes no file fresh.
+        // If the clock was set back, no file is fresh.
         const ageMs = this.#core.runtime.now() - cachedConfiguration.confirmedAt
         return ageMs >= 0 && ageMs < this.#cacheFreshMs
       }
@@ -315,7 +318,7 @@ export class ConfigurationSource {
         this.#endedWaits = isEarly ? Math.min(this.#endedWaits + 1, ENDED_WAITS_MAX) : 0
         return this.#watch(seconds, WATCH_AFTER_MS * 2 ** this.#endedWaits)
       }
-      // A lost one: ask again after a backoff. The answer offers the next wait.
+      // A lost poll: ask again after a backoff. The answer says whether to poll again.
       else this.#failures++
       this.#schedule()
     })
@@ -353,7 +356,7 @@ export class ConfigurationSource {
   }
 
   #fail(why: string, retryAfter: string | null): false {
-    // A request that the client's own end aborted is no failure.
+    // The client ended and aborted this request, so it is no failure.
     if (this.#isStopped) return false
     this.#failures++
     this.#retryAfter = retryAfter
@@ -388,7 +391,7 @@ export class ConfigurationSource {
   }
 
   async #atMost(timeoutMs: number, act: Promise<unknown>): Promise<void> {
-    // The timer keeps the process running because a caller waits for the answer.
+    // This timer may keep the process running, because a caller waits for the answer.
     await new Promise<void>((resolve) => {
       const timer = this.#core.runtime.timer(timeoutMs, resolve, true)
       void act.finally(() => {

@@ -29,7 +29,7 @@ export interface ApprovalRequest {
   /** Already masked. */
   readonly reason: string | undefined
   readonly timeoutMs: number
-  /** Members that a service may not know. */
+  /** The model's id of the call. An older service may not know these members. */
   readonly toolCallId: string | undefined
   readonly policyVersion: string | undefined
   readonly policyVersions: Readonly<Record<string, string>>
@@ -42,19 +42,19 @@ export type ApprovalOutcome =
       readonly outcome: 'approved'
       readonly approvalId: string
       readonly decisionReason: string | null
-      /** An earlier call or process made the request. */
+      /** Whether an earlier call or another process created the request. */
       readonly isFound: boolean
       readonly expiresAt: ExpiryTime
     }
   | { readonly outcome: 'pending'; readonly approvalId: string; readonly expiresAt: string | null }
   | {
       readonly outcome: 'rejected' | 'expired' | 'timeout' | 'unavailable' | 'aborted'
-      /** An earlier call made this request, and it ended before the present call asked. */
+      /** Whether an earlier call created this request, and it ended before the present call asked. */
       readonly isOld?: boolean
       /** Null when none was created. */
       readonly approvalId: string | null
       readonly decisionReason: string | null
-      /** Reason for a diagnostic, without content. */
+      /** Reason for a diagnostic, without any content of the call. */
       readonly detail: string | null
     }
 
@@ -63,7 +63,7 @@ type Refusal = Exclude<ApprovalOutcome, { outcome: 'approved' | 'pending' }>
 /** `used`: the tool ran, or another process runs it. `withdrawn`: the caller that asked has left. */
 export type Claim = 'claimed' | 'used' | 'withdrawn' | 'unavailable'
 
-/** By the clock of this process; null if the service did not say. */
+/** In milliseconds of this process's clock; null if the service did not send it. */
 export type ExpiryTime = number | null
 
 export function isOver(core: Core, expiresAt: ExpiryTime): boolean {
@@ -74,18 +74,18 @@ export function isOver(core: Core, expiresAt: ExpiryTime): boolean {
 const WAIT_SECONDS_MAX = 30
 const POLL_INTERVAL_MS = 1_000
 const POLL_SPREAD_MS = 500
-/** Timeout of a request, beyond the wait that it asks for. */
+/** Timeout of a request, in addition to its `wait`. */
 const ANSWER_MS = 10_000
-/** An id becomes part of a path: `..` would name another one. */
+/** Bounded because an id becomes part of a path, where `..` would lead elsewhere. */
 const ID = /^\w[\w-]{0,254}$/
-/** A model reads the reason. */
+/** Longest reason: a model reads it. */
 const REASON_CHARS = 2_000
 const TIME_CHARS = 40
 
 /** Only one claim can create this record: the others get `isNew: false`, and no `isSame`. */
 export const CLAIM_TYPE = 'APPROVAL_PENDING'
 const CLAIMS_MAX = 4
-/** A difference of clocks below this is none: the header Date counts seconds. */
+/** Smaller differences between the clocks are ignored: the Date header has whole seconds. */
 const CLOCKS_MS = 2_000
 const CLAIM_WAIT_MAX_MS = 5_000
 
@@ -99,9 +99,9 @@ interface Approval {
 
 export interface Asking {
   readonly request: ApprovalRequest
-  /** The service shows an approval to no other client. */
+  /** The service shows an approval only to the client that requested it. */
   readonly clientId: string
-  /** After this time, an undecided approval is pending. */
+  /** Longest wait. An approval that is undecided then is pending. */
   readonly waitMs: number
   /** Called once, before the first wait. */
   readonly onCreated: (approvalId: string, expiresAt: string | null) => void
@@ -115,8 +115,8 @@ export async function askApproval(
 ): Promise<ApprovalOutcome> {
   const { runtime, settings } = core
   const isPatient = waitMs >= request.timeoutMs
-  // A timer, not the clock: a clock jump does not move the deadline. It keeps the process running because a caller
-  // waits. A call that does not wait for a person waits for the request.
+  // Use a timer, because a clock jump must not move the deadline. It keeps the process running because a caller waits.
+  // Without a wait for a person, it bounds the request.
   const deadline = new AbortController()
   const end = () => deadline.abort()
   const begun = runtime.now()
@@ -173,7 +173,7 @@ export async function askApproval(
     return { outcome: 'pending', approvalId: id, expiresAt }
   }
 
-  /** The first answer that is not "try again"; a refusal at the deadline. */
+  /** The first conclusive answer, after retries; a refusal at the deadline. */
   async function answered(
     method: 'GET' | 'POST',
     path: string,
@@ -190,15 +190,15 @@ export async function askApproval(
         timeoutMs,
         signal: deadline.signal,
       })
-      // Counted from the answer, so that the service sees the whole interval even if the request arrived late.
+      // Measure from the last answer, so that the service sees the whole interval even if a request arrived late.
       const interval = method === 'GET' ? POLL_INTERVAL_MS + runtime.random() * POLL_SPREAD_MS : 0
       if (reply.kind === 'reply' && !isTemporary(reply.status)) {
-        // A long poll that the service held open already was the pause.
+        // A long poll that the service held open counts as the pause.
         const isQuick = runtime.now() - start < 2 * POLL_INTERVAL_MS
         if (isQuick && isPending(reply)) await sleep(interval)
         return reply
       }
-      // The end of the wait is no failure of the service.
+      // If the wait ended, the service did not fail.
       if (reply.kind === 'reply') detail = `status ${reply.status}`
       else if (reply.reason !== 'aborted') detail = reply.message
       const retryAfter = reply.kind === 'reply' ? reply.header('retry-after') : null
@@ -222,8 +222,8 @@ export async function askApproval(
 }
 
 /**
- * The service stores a record once for a client and its id, and tells only one request that it is new (interface: Issue
- * record). A recovery opens no issue.
+ * Claims an approval: the service stores an issue record once for each client and id, and reports `isNew` to one
+ * request only (interface: Issue record). The record is a recovery, so it opens no issue.
  */
 export async function claimApproval(
   core: Core,
@@ -237,7 +237,7 @@ export async function claimApproval(
   return isLeft === 'used' ? 'withdrawn' : isLeft
 }
 
-/** The issue records of a caller that leaves, so that no process that finds the request runs under it. */
+/** The issue records that withdraw a caller's request, so that no other process runs under it. */
 export function withdrawnRecord(
   clientId: string,
   approvalId: string,
@@ -270,7 +270,7 @@ async function firstToSay(
     const timeoutMs = settings.requestTimeoutMs
     const reply = await core.request('POST', '/issue-records', { body, timeoutMs })
     if (reply.kind === 'reply' && reply.ok && isReceipt(reply.json)) {
-      // After a lost answer, the record is this claim's own: the service says so by its id.
+      // If this claim's earlier answer was lost, the record is its own: `isSame` says so.
       const { isNew, isSame } = reply.json as { isNew?: unknown; isSame?: unknown }
       return isNew === true || isSame === true ? 'claimed' : 'used'
     }
@@ -293,7 +293,7 @@ function isPending({ json }: Reply): boolean {
   return (json as { status?: unknown } | undefined | null)?.status === 'PENDING'
 }
 
-/** Null unless it is the requested approval. If it names a tool or a hash, they must be the request's. */
+/** Null unless the reply is the requested approval. A tool or hash in it must be the request's. */
 function readApproval(
   { json, header }: Reply,
   request: ApprovalRequest,
@@ -307,7 +307,7 @@ function readApproval(
   if (typeof replyFields['id'] !== 'string' || !ID.test(replyFields['id']) || (id !== null && replyFields['id'] !== id))
     return null
   if (typeof replyFields['status'] !== 'string') return null
-  // A decision has a time (interface: Firewall approval).
+  // Every decision has a time (interface: Firewall approval).
   if (replyFields['status'] === 'APPROVED' && typeof replyFields['decidedAt'] !== 'string') return null
   const { decisionReason } = replyFields
   const expiresAt = typeof replyFields['expiresAt'] === 'string' ? cutText(replyFields['expiresAt'], TIME_CHARS) : null
@@ -320,7 +320,7 @@ function readApproval(
   }
 }
 
-/** The service's clock decides: its answer contains its time. */
+/** Converts a time of the service to this process's clock, by the Date header of the same reply. */
 function localTime(time: string | null, date: string | null, now: number): ExpiryTime {
   const at = Date.parse(time ?? '')
   if (Number.isNaN(at)) return null

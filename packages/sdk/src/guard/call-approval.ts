@@ -34,12 +34,12 @@ const APPROVAL_TIMEOUT_MS = 300_000
 const APPROVAL_TIMEOUT_MIN_MS = 1_000
 const APPROVAL_TIMEOUT_MAX_MS = 86_400_000
 
-/** After these outcomes, the caller has an answer, so no later call without a key can use the approval. */
+/** After these outcomes the caller has its answer, so a later call without a key must not use the approval. */
 const ENDED: ReadonlySet<Asked['outcome']> = new Set(['used', 'expired', 'unavailable'])
-/** Nobody waits any more, so no call at all can use it. */
+/** After these outcomes nobody waits, so no later call may use the approval. */
 const LEFT: ReadonlySet<Asked['outcome']> = new Set(['timeout', 'aborted', 'withdrawn'])
 
-/** Approvals that this client withdrew: its runs know it without asking the service. */
+/** Approvals that this client withdrew. Its runs need not ask the service about them. */
 const withdrawn = new WeakMap<Core, Set<string>>()
 const WITHDRAWN_MAX = 10_000
 
@@ -59,7 +59,7 @@ interface ApprovalParts {
   readonly inputHash: string
   readonly record: CallRecord
   readonly caller: LeavingCaller
-  /** The host continues this waiting call. */
+  /** Set if the host continues a waiting call. */
   readonly continues: OpenCall | undefined
 }
 
@@ -70,12 +70,16 @@ export class CallApproval {
     this.#given = callParts
   }
 
-  /** `approved` only once for a request, in all processes. @param confirmMs the longest wait for newer policies. */
+  /**
+   * Resolves to `approved` once for each request, across all processes. @param confirmMs the longest wait for newer
+   * policies.
+   */
   async ask(judgement: Judgement, confirmMs: number): Promise<Asked> {
     const { parts, context, inputHash, caller, continues } = this.#given
     const { state } = context.scope
     const ownKey = this.#ownKey
-    // Equal inputs without a key are several calls, also at the same time. Equal keys are one call.
+    // Calls with equal inputs and no key are different calls, even at the same time. Calls with equal keys are one
+    // call.
     const slot = ownKey === undefined ? inputHash : parts.engine.inputHash('approval-key', [inputHash, ownKey])
     for (;;) {
       const number = continues ? numberOf(continues) : nextNumber(state, slot)
@@ -83,7 +87,7 @@ export class CallApproval {
       const asked = await this.#askOnce(judgement, ownKey, number, confirmMs)
       const { outcome } = asked
       const isOld = outcome === 'withdrawn' || (outcome === 'expired' && asked.isOld === true)
-      // Once it is spent, the next call makes its own request. After "used", one with the same key does not.
+      // After a spent request, the next call makes its own. After "used", a call with the same key does not.
       const isSpent = outcome === 'approved' || isOld || LEFT.has(outcome) || caller.gone !== null
       if (caller.gone !== 'handed_over' && (isSpent || (ownKey === undefined && ENDED.has(outcome))))
         spendNumber(state, slot, number)
@@ -106,7 +110,7 @@ export class CallApproval {
       const more = { ...(ownKey !== undefined && number > 0 && { spent: number }), ...(carried && { args: carried }) }
       openCall(state, { approvalId, toolName, inputHash, key: ownKey ?? number, expiresAt, ...more })
       caller.onLeave = (reason) => this.#withdraw(approvalId, reason)
-      // Sent at once: operators see the input beside the approval.
+      // Sent at once, so that operators see the input with the approval.
       if (!isKnown) record.decision(judgement, approvalId)
       void core.sender.flush(core.settings.flushTimeoutMs)
     }
@@ -117,7 +121,7 @@ export class CallApproval {
     const outcome = await askApproval(core, asking)
     if (!isRecorded) record.decision(judgement, null)
     const { approvalId } = outcome
-    // The next process continues the call.
+    // After a handover, the next process continues the call.
     if (caller.gone === 'handed_over' && approvalId !== null) return { outcome: 'pending', approvalId, expiresAt: null }
     if (outcome.outcome === 'pending') return outcome
     if (outcome.outcome !== 'approved') {
@@ -145,11 +149,11 @@ export class CallApproval {
     const { runId, sessionId, agentId }: RunScope = context.scope
     const { toolName, rules } = call
     const { policyId, policyVersion, policyVersions, reason } = judgement.verdict
-    // A list, because a model can choose any text.
+    // A list keeps key and number apart: a model can choose any text as key.
     const key = ownKey === undefined || number === 0 ? (ownKey ?? number) : [ownKey, number]
     const timeoutMs = rules.approvalTimeoutMs ?? defaults.approvalTimeoutMs ?? APPROVAL_TIMEOUT_MS
     return {
-      // Every process finds the same request, and another version of the policy makes another one.
+      // All processes compute the same request id. Another version of the policy makes another request.
       clientRequestId: engine.inputHash('approval', [runId, toolName, inputHash, policyId, policyVersion, key]),
       runId,
       sessionId,
@@ -166,7 +170,7 @@ export class CallApproval {
     }
   }
 
-  /** Recorded in the same turn, because a process may end. */
+  /** Recorded synchronously, because the process may be ending. */
   #withdraw(approvalId: string, reason: LeaveReason): void {
     const { parts, context, call, inputHash, record } = this.#given
     const { state, approvalClientId } = context.scope
@@ -183,11 +187,11 @@ export class CallApproval {
     void parts.core.sender.flush(parts.core.settings.flushTimeoutMs)
   }
 
-  /** Undefined: the call is numbered. A continued call keeps its key. */
+  /** Undefined: calls are numbered instead. A continued call keeps its key. */
   get #ownKey(): string | undefined {
     const { continues, call } = this.#given
     if (continues) return typeof continues.key === 'string' ? continues.key : undefined
-    // A host without types may give a number, which would be the number of another call.
+    // A host without types may pass a number as key, which could equal another call's number.
     const callKey: unknown = call.key ?? ''
     return String(callKey) || undefined
   }

@@ -48,7 +48,7 @@ export class CallRecord {
       ...(inputHash !== null && { inputHash }),
       ...(approvalId !== null && { approvalId }),
       ...(reason !== null && { reason }),
-      // A blocked call has no other event with its input.
+      // Include the input: a blocked call has no other event that contains it.
       ...((action === 'BLOCK' || action === 'REQUIRE_APPROVAL') && {
         input: input.recorded,
         ...(this.#inputSeals && { inputSeals: this.#inputSeals }),
@@ -61,7 +61,7 @@ export class CallRecord {
     })
   }
 
-  /** Call before the tool runs: it may end the process. */
+  /** Call it before the tool runs, because the tool may end the process. */
   start(inputHash: string | null, approvalId: string | null): void {
     const { toolName, input, riskSignals, annotations, server } = this.#call
     this.#started = {
@@ -76,7 +76,7 @@ export class CallRecord {
     }
     const startEventId = this.#event('TOOL_START', toolName, this.#started)
     this.#started = { ...this.#started, ...(startEventId !== undefined && { startEventId }) }
-    // The first recording of a process must not count as the tool's time.
+    // Read the time now: the process's first recording must not count as the tool's time.
     this.#startedAt = this.#parts.core.runtime.now()
   }
 
@@ -95,7 +95,7 @@ export class CallRecord {
     this.#trouble({ detectionType: 'TOOL_FAILED', payload, eventId })
   }
 
-  /** The caller of a held call has left. */
+  /** Records that the caller of a held call has left. */
   withdrawal(facts: { approvalId: string; inputHash: string; reason: LeaveReason }): void {
     const { toolName } = this.#call
     this.#event('APPROVAL_WITHDRAWN', toolName, { toolName, ...this.#callId, ...facts })
@@ -103,7 +103,7 @@ export class CallRecord {
 
   refusal(facts: BlockFacts): ToolBlockedError {
     const { code, policyIds, approvalId } = facts
-    // A caller that left or stopped is not a failure of the tool.
+    // A caller that left or aborted is not a failure of the tool.
     if (code === 'aborted' || code === 'caller_gone') return new ToolBlockedError(facts, modelText(facts))
     const { toolName, riskSignals } = this.#call
     this.#trouble({
@@ -155,7 +155,7 @@ export class CallRecord {
   }
 }
 
-/** Unlike a message, it is the same for each failure. */
+/** The error's code or name: unlike the message, it is the same for each failure of one kind. */
 function reasonCodeOf(error: unknown): string {
   return readSafely(() => {
     const { code, name } = (error ?? {}) as { code?: unknown; name?: unknown }

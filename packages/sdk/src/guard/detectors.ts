@@ -67,7 +67,7 @@ export function createLoopDetector(
       const times = recent.filter((each) => each === key).length
       if (times < threshold) return null
       const isNew = !reported.has(key)
-      // Bounded: a run that loops over more inputs than this reports some of them again.
+      // Bounded: a run that loops over more inputs reports some of them again.
       if (isNew && reported.size >= 1_000) reported.clear()
       reported.add(key)
       const message = `${toolName} was called ${times} times with the same input`

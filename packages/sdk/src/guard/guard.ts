@@ -1,4 +1,4 @@
-/** Stands between an agent and its tools. Each call is a GuardedCall. */
+/** Guards an agent's tool calls. Each one is a GuardedCall. */
 import type { Context } from '../recording/context.ts'
 import { noteUnknown } from '../delivery/diagnostics.ts'
 import { beginPart, enclosingPart, type RunPart } from '../recording/part.ts'
@@ -50,7 +50,7 @@ export class Guard {
     if (!record.isEmpty) runPart.end('COMPLETED')
     const { core } = this.#parts
     if (decision.action !== 'BLOCK' && isTaped(core)) {
-      // The host runs the tool itself, so a tape cannot answer in its place.
+      // In a replay, the tape only checks the call: the host runs the tool itself.
       try {
         await tapedCall(core, taken)
       } catch (error) {
@@ -60,7 +60,7 @@ export class Guard {
     return decision
   }
 
-  /** Runs nothing, but the call counts as one. @throws ToolBlockedError if the call may not run. */
+  /** Counts and decides one call without running it. @throws ToolBlockedError if the call may not run. */
   async authorize(
     context: Context | undefined,
     call: Call,
@@ -82,7 +82,7 @@ export class Guard {
     }
   }
 
-  /** Runs one call of a wrapped tool. @param args the only reference to them. */
+  /** Runs one call of a wrapped tool. @param args must have no other reference. */
   wrapped<Args extends unknown[], T>(
     context: Context | undefined,
     { name, input, riskSignals, annotations, server, signal, key, toolCallId, ...rules }: GuardOptions<Args>,
@@ -191,7 +191,7 @@ function unnamedArguments(name: string): string {
   return `${name} was called with several arguments: policies see tool.input.args, without names. Give guard() an input: (id, amount) => ({ id, amount }).`
 }
 
-/** The run of a pending call ends where the call is continued. */
+/** Leaves the run of a pending call open: the process that continues the call ends the run. */
 function leaveOrEnd(runPart: RunPart, error: unknown): void {
   if (isPending(error)) runPart.leave()
   else runPart.end(outcomeOf(error))

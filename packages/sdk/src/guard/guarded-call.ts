@@ -39,7 +39,7 @@ export interface Admitted {
 }
 
 const CONFIGURATION_WAIT_MS = 2_000
-/** Further yielded values are not recorded. */
+/** Most yielded values that are recorded. */
 const ITEMS_MAX = 1_000
 
 const BLOCK_CODES = {
@@ -67,7 +67,7 @@ export class GuardedCall {
   readonly #judged: JudgedCall
   readonly #snapshot: string | null
   readonly #record: CallRecord
-  /** The host continues this waiting call. */
+  /** Set if the host continues a waiting call. */
   readonly #continues: OpenCall | undefined
   #loop: Detection | null = null
 
@@ -91,7 +91,7 @@ export class GuardedCall {
     this.#snapshot = input ? null : snapshot(call.input.given)
   }
 
-  /** `act` gets a copy of the input. @param onEnd is called when it ended, unless this rejects. */
+  /** `act` gets a copy of the input. @param onEnd is called when `act` has ended, but not if this rejects. */
   run<T>(act: (input: unknown) => T, onEnd: (failure?: Failure) => void): Promise<Awaited<T>> {
     return this.admit(({ decision, approvalId }) => {
       this.#record.start(decision.inputHash, approvalId)
@@ -100,9 +100,9 @@ export class GuardedCall {
   }
 
   /**
-   * The call counts from now on.
-   * @param act is called in the same turn: nothing can change before it.
-   * @throws ToolBlockedError if the call may not run.
+   * Counts the call from now on.
+   *   @param act is called synchronously after the last check, so nothing can change in between.
+   *   @throws ToolBlockedError if the call may not run.
    */
   async admit<T>(act: (admitted: Admitted) => T): Promise<Awaited<T>> {
     const caller = new LeavingCaller(this.#parts.core, this.#part.context, this.#call.signal)
@@ -116,7 +116,7 @@ export class GuardedCall {
         if (basis === asked) break
         approvalId = await this.#approve(judgement, caller)
         asked = basis
-        // The person decided under earlier policies. A BLOCK of now holds, and another policy asks for itself.
+        // The person decided under earlier policies. A newer BLOCK holds, and another policy asks for its own approval.
         judgement = this.#judge.judge(this.#judged, this.#loop, this.#call.rules)
       }
       this.#refuseIfBlocked(judgement, approvalId)
@@ -136,7 +136,7 @@ export class GuardedCall {
     const within = <R>(step: () => R): R => core.context.run(context, step)
     let output: Awaited<T>
     try {
-      // Also runs a lazy thenable in the context of the call.
+      // An async function also runs a lazy thenable in the context of the call.
       const run = async () => await act(this.#call.input.given)
       const { inputHash } = this.#judged
       const taped = () => tapedCall(core, this.#call, inputHash, context.span.marks?.agent, run)
@@ -158,7 +158,7 @@ export class GuardedCall {
     onEnd(failure)
   }
 
-  /** A call that its caller stopped did not fail. */
+  /** A call that its own caller aborted did not fail. */
   #fail(error: unknown): void {
     this.#record.failure(error, isAbort(error) || this.#call.signal?.aborted === true)
   }
@@ -185,7 +185,7 @@ export class GuardedCall {
     return judgement
   }
 
-  /** Returns its id. @throws ToolBlockedError unless a person approved. */
+  /** Returns the approval's id. @throws ToolBlockedError unless a person approved. */
   async #approve(judgement: Judgement, caller: LeavingCaller): Promise<string> {
     const { core } = this.#parts
     const { inputHash } = this.#judged
@@ -238,7 +238,7 @@ export class GuardedCall {
     throw this.#refusal(judgement, blockCodeOf(judgement, this.#call), { approvalId })
   }
 
-  /** A call that no policy concerns leaves only its start and its result. */
+  /** Records a decision only if a policy or detector concerns the call. Other calls have a start and a result only. */
   #recordUnlessPlain(judgement: Judgement): void {
     const { decision, verdict, policyAgeMs } = judgement
     const isPlain =
@@ -266,7 +266,10 @@ export class GuardedCall {
     return this.#record.refusal({ ...facts, ...more })
   }
 
-  /** The tool could get another input than was taken. Values that JSON cannot hold are not copied. */
+  /**
+   * Returns a block code if the tool could get another input than the judged one. Values that JSON cannot hold are not
+   * copied.
+   */
   #change(): BlockCode | null {
     const { input, readAgain } = this.#call
     if (input.judged) {
@@ -291,7 +294,7 @@ function goneCode({ gone }: LeavingCaller): BlockCode {
   return gone === 'run_ended' || gone === 'process_ended' ? 'caller_gone' : 'aborted'
 }
 
-/** An approval counts for one version of a policy, or for one detector. */
+/** An approval is valid for one version of a policy, or for one detector. */
 function basisOf({ verdict: { cause, policyId, policyVersion } }: Judgement): string {
   return JSON.stringify([cause, policyId, policyVersion])
 }

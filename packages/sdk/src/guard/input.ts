@@ -9,7 +9,7 @@ import type { StopSignal } from '../delivery/runtime.ts'
 import type { GuardRules } from './rules.ts'
 
 export interface TakenInput {
-  /** The input for the tool. Nothing else has a reference to it, unless it cannot be read. */
+  /** The input for the tool. Nothing else refers to it, unless the input could not be read. */
   readonly given: unknown
   /** Null if the input cannot be read. Texts, numbers and lists are judged as `{ input: … }`. */
   readonly judged: Readonly<Record<string, unknown>> | null
@@ -30,19 +30,19 @@ export interface TakenCall {
   /** Set if the tool could get another input than the one that was judged. */
   readonly readAgain?: (() => unknown) | undefined
   readonly key: string | undefined
-  /** The model's id of the call, if it is no key. */
+  /** The model's id of the call, if it is not the key. */
   readonly toolCallId?: string | undefined
   /** Arguments with which the tool is called again after a handover. */
   readonly args: readonly unknown[]
 }
 
 /**
- * @param given what `detached` returned.
- * @param hasDates a Date counts as its ISO text.
+ * @param rawInput what `detached` returned.
+ *   @param hasDates whether a Date counts as its ISO text.
  */
 export function takeInput(rawInput: unknown, hasDates = false): TakenInput {
   try {
-    // The tool gets what was read here: reading an object of the host twice could give two values.
+    // The tool gets this copy: reading an object of the host twice could give two values.
     const plainCopy = copyPlain(rawInput ?? {})
     const copied = copyPlain(plainCopy, hasDates ? (date) => date.toISOString() : refuseDate)
     const isWhole = typeof copied === 'object' && !Array.isArray(copied)

@@ -31,7 +31,7 @@ export interface JudgeParts {
 export interface JudgedCall {
   readonly scope: RunScope
   readonly toolName: string
-  /** Null if it cannot be read. */
+  /** Null if the input cannot be read. */
   readonly input: Readonly<Record<string, unknown>> | null
   readonly inputHash: string | null
   readonly riskSignals: readonly string[]
@@ -47,10 +47,10 @@ export interface Judgement {
   readonly policyAgeMs: number | null
 }
 
-/** Stands for an input that cannot be read: each condition that reads it fails. */
+/** Stands for an unreadable input: each condition that reads it fails. */
 const UNREADABLE = Symbol('an input that cannot be read') as unknown as Record<string, unknown>
 
-/** By a person, for one tool and input of a run. */
+/** A person's rejection of one tool and input in a run. */
 export interface Rejection {
   readonly approvalId: string | null
   readonly decisionReason: string | null
@@ -77,7 +77,7 @@ export class Judge {
     this.#histories = new RunHistories({ core, engine, own: localRules, current: () => configuration.state.current })
   }
 
-  /** Call it once for each call: it counts repeats. */
+  /** Counts repeats, so call it once for each call. */
   observe({ scope, toolName, inputHash }: JudgedCall): Detection | null {
     return inputHash === null ? null : (this.#watch(scope).loop?.observe(toolName, inputHash) ?? null)
   }
@@ -124,7 +124,7 @@ export class Judge {
     }
   }
 
-  /** A rejection is an answer: the same call of this run is not asked again. */
+  /** The earlier rejection of the same call in this run. It is final, so nobody is asked again. */
   rejection({ scope, inputHash }: JudgedCall): Rejection | undefined {
     return this.#watch(scope).rejections.get(String(inputHash))
   }

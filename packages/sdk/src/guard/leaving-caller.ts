@@ -13,14 +13,14 @@ export type LeaveReason = 'timeout' | 'cancelled' | 'aborted' | 'run_ended' | 'p
 
 const OF_SIGNALS: ReadonlySet<unknown> = new Set<LeaveReason>(['timeout', 'cancelled', 'run_ended', 'process_ended'])
 
-/** Leaves with the run, its process, or the signal of the host. */
+/** Aborts when the run or its process ends, or with the host's signal. */
 export class LeavingCaller {
   readonly #core: Core
   readonly scope: Context['scope']
   readonly #signal: StopSignal | undefined
   readonly #stop = new AbortController()
   readonly #onAbort = () => this.leave(reasonOf(this.#signal))
-  /** Called once, when the caller leaves. Set while a request is known. */
+  /** Called once, when the caller leaves. Set only while there is a request. */
   onLeave: ((reason: LeaveReason) => void) | undefined
   /** `handed_over`: the next process of the run continues the call. */
   gone: LeaveReason | 'handed_over' | null = null
@@ -35,29 +35,29 @@ export class LeavingCaller {
     else if (scope.hasEnded) this.leave('run_ended')
   }
 
-  /** Ends the wait. */
+  /** Aborts the wait. */
   get signal(): AbortSignal {
     return this.#stop.signal
   }
 
-  /** @param ended only if it is a call of this run. */
+  /** @param ended leaves only if the call belongs to this run. */
   leave(reason: LeaveReason | 'handed_over', ended: Context['scope'] = this.scope): void {
     if (this.gone !== null || ended !== this.scope) return
     this.gone = reason
     this.close()
     if (reason !== 'handed_over') readSafely(() => this.onLeave?.(reason), undefined)
-    // The host's code goes no further while its process ends.
+    // When the process ends, do not abort: the host's code would continue.
     if (reason !== 'process_ended') this.#stop.abort()
   }
 
-  /** The call runs or was refused. */
+  /** Call it when the call runs or was refused. */
   close(): void {
     this.#core.leavers.delete(this)
     this.#signal?.removeEventListener('abort', this.#onAbort)
   }
 }
 
-/** A host passes the reason to `abort(reason)`; `AbortSignal.timeout` does too. */
+/** The reason that the host passed to `abort(reason)`. `AbortSignal.timeout` passes one too. */
 function reasonOf(signal: StopSignal | undefined): LeaveReason {
   return readSafely(() => {
     const { reason } = signal as { reason?: unknown }

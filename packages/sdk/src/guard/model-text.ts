@@ -21,7 +21,7 @@ const MODEL_TEXTS: Readonly<Record<BlockCode, string>> = {
   guard_failed: 'The call could not be checked. Tell the user; try later.',
 }
 
-/** Codes of faults that came before the policies, so the message does not mention a policy. */
+/** Codes of faults that were found before the policies, so the message mentions no policy. */
 const OTHER_CODES: ReadonlySet<BlockCode> = new Set([
   'input_changed',
   'input_not_json',

@@ -8,7 +8,7 @@ type Guarded<This, Args extends unknown[], T> = (this: This, ...args: Args) => P
 
 type IsSame<A, B> = (<T>() => T extends A ? 1 : 2) extends <T>() => T extends B ? 1 : 2 ? true : false
 
-/** Type that is allowed at a place of the arguments. */
+/** The type of the arguments at a position. */
 type At<Args, Place> = Args extends unknown[]
   ? Place extends keyof Args
     ? Args[Place]
@@ -70,5 +70,5 @@ export type OverloadsOf<T extends Tool> = T extends {
       }
   : never
 
-/** Nothing fits it unless the tool is overloaded. */
+/** The type `never`, which nothing fits, unless the tool is overloaded. */
 export type Overloaded<T extends Tool> = [OverloadsOf<T>] extends [never] ? never : T

@@ -10,7 +10,7 @@ export interface Recoveries {
   recovered(agent: string, toolName: string): IssueReport[]
 }
 
-/** Forgets the tool that has failed for the longest time. */
+/** Bounded: forgets the tool that has been failing for the longest time. */
 export function createRecoveries(): Recoveries {
   const open = new Map<string, Map<string, IssueReport>>()
   const keyOf = (agent: string, toolName: string) => JSON.stringify([agent, toolName])

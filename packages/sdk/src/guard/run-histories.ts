@@ -1,6 +1,6 @@
 /**
- * The history of each run, for conditions on its past. Kept from the first event on that is recorded while a policy needs it:
- * a run that began before is known in part, and its history says so.
+ * The history of each run, for conditions on its past. Recorded from the first event after a policy needs it. A run
+ * that began earlier has a partial history, which says so.
  */
 import type { Configuration } from '../configuration/configuration.ts'
 import type { Core } from '../core.ts'
@@ -28,12 +28,12 @@ export class RunHistories {
   readonly #histories = new WeakMap<RunState, RecordedHistory>()
   /** Runs with events that no history contains. */
   readonly #unseen = new WeakSet<RunState>()
-  /** A policy of one tool needs histories. */
+  /** Set if a policy of a single tool needs histories. */
   #isForced = false
-  /** Whether these policies need histories. */
+  /** Whether these policies need histories, cached by the policies. */
   #needed: { readonly policies: Configuration['policies'] | undefined; readonly isNeeded: boolean } | undefined
 
-  /** The checked rules of labels. */
+  /** The checked label rules, cached by the served ones. */
   #labels: { readonly served: Configuration['toolLabels'] | undefined; readonly all: readonly ToolLabels[] } | undefined
 
   constructor(parts: HistoryParts) {
@@ -58,7 +58,7 @@ export class RunHistories {
     return this.#labels.all
   }
 
-  /** Undefined if no policy needs it, or nothing of the past is known. @param ofTool policies of one tool */
+  /** Undefined if no policy needs a history, or nothing is known of the past. @param ofTool policies of one tool */
   of(scope: RunScope, ofTool: HistoryParts['own']['policies'] = []): RecordedHistory['history'] | undefined {
     this.#isForced ||= ofTool.length > 0 && this.#parts.engine.readHistory(ofTool)
     return this.#isNeeded && labelsBefore(scope) !== null ? this.#of(scope).history : undefined
@@ -92,7 +92,7 @@ export class RunHistories {
     const { current, own, engine } = this.#parts
     const policies = current()?.policies
     if (!this.#needed || this.#needed.policies !== policies) {
-      // Unknown until the first configuration is loaded.
+      // Until the first configuration is loaded, policies may need it.
       this.#needed = { policies, isNeeded: !policies || engine.readHistory([...policies, ...own.policies]) }
     }
     return this.#isForced || this.#needed.isNeeded

@@ -1,7 +1,7 @@
 /**
- * Hashes an input so that whoever sees it masked can check the hash: what masking changes is sealed
- * (packages/policy/src/input/sealed-input.ts). Without masks, in metadata-only mode, and where masking fails, the hash is that of
- * the input itself.
+ * Hashes an input so that a reader of the masked input can check the hash: the values that masking changes are sealed
+ * (packages/policy/src/input/sealed-input.ts). Without masks, in metadata-only mode, and where masking fails, the hash
+ * is that of the plain input.
  */
 import type { Core, Hashed, HashInput } from '../core.ts'
 import { readSafely } from '../recording/json.ts'
@@ -16,7 +16,7 @@ export interface SealEngine {
 /** Text that the API key signs, as in `sealKey` of the policy package. */
 export const SEAL_KEY = 'tacho-seal-1'
 
-/** @param sealKey in hex. A client has one, also if its API key changes. Undefined: there is no API key. */
+/** @param sealKey in hex. It stays the same for a client when its API key changes. Undefined: there is no API key. */
 export function createHashInput(core: Core, engine: SealEngine, sealKey: string | undefined): HashInput {
   const isSealing = core.settings.capture === 'full' && sealKey !== undefined
   const key = isSealing ? Uint8Array.from(sealKey.match(/../g) ?? [], (byte) => parseInt(byte, 16)) : undefined
@@ -35,7 +35,10 @@ export function createHashInput(core: Core, engine: SealEngine, sealKey: string 
   }
 }
 
-/** JSON Pointers of the smallest values that differ: an object or a list as a whole where its own keys or its length differ. */
+/**
+ * JSON Pointers of the smallest values that differ. An object or list counts as a whole if its own keys or length
+ * differ.
+ */
 export function changedPointers(rawValue: unknown, shown: unknown, pointer = ''): string[] {
   if (Object.is(rawValue, shown)) return []
   if (!isContainer(rawValue) || !isContainer(shown)) return [pointer]

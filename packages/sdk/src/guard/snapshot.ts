@@ -1,4 +1,4 @@
-/** Compares inputs that are not plain JSON and so have no hash. */
+/** Compares inputs that have no hash because they are not plain JSON. */
 
 const objects = new WeakMap<object, number>()
 let count = 0
@@ -30,7 +30,7 @@ export function snapshot(input: unknown): string | null {
     else if (!isPlain(value)) addHidden(value)
     const keys = Object.keys(value)
     parts.push('fields', `${keys.length}`)
-    // In a list without holes and names, a place is its own key.
+    // In a dense list without named properties, an item's index is its key.
     const isDense = Array.isArray(value) && keys.length === value.length && keys.at(-1) === `${value.length - 1}`
     for (const key of keys) {
       if (!isDense) parts.push(JSON.stringify(key))

@@ -7,11 +7,11 @@ import { timers } from '../delivery/runtime.ts'
 import { LIMITS } from '../limits.ts'
 import type { TakenCall } from './input.ts'
 
-/** Answer of a replay's host to one call. `stop`: `message` describes where the agent left the tape. */
+/** A replay host's answer to one call. `stop`: `message` describes where the agent left the tape. */
 interface Answer {
   answer?: 'returned' | 'failed' | 'run' | 'stop'
   output?: unknown
-  /** May be recorded as its text. */
+  /** A tape may contain an error as its text only. */
   error?: { name?: string; message?: string; code?: unknown } | string
   message?: string
   step?: number
@@ -25,9 +25,9 @@ interface TapedCore extends Core {
   ahead?: {
     readonly client: string
     left: AheadAnswer[]
-    /** The step of the last one that was used, or with whose answer they came. */
+    /** The step of the last used answer, or of the answer with which they came. */
     used: number
-    /** Stays above one after parallel calls: an answer could be taken twice, so none are taken in advance. */
+    /** Calls that asked. After parallel calls it stays above one, and no answer is used in advance: two calls could use it. */
     asking: number
   }
 }
@@ -37,8 +37,8 @@ const WAITING_BATCHES = 8
 const tape = () => environment()['TACHO_REPLAY']
 
 /**
- * Whether a replay prevents tools from running. Also true for a client that is older than the replay or outlives it: it does not
- * ask this tape.
+ * Whether a replay prevents tools from running. Also true for a client that was made before the replay, or is used
+ * after it: that client does not ask this tape.
  */
 export const isTaped = ({ settings }: Core): boolean => (settings.replay ?? tape()) !== undefined
 
@@ -56,7 +56,7 @@ export async function tapedCall<T>(
   if (core.settings.replay !== tape()) throw new Error(`${toolName} was not run: make its client in the replay.`)
   const { requestTimeoutMs: timeoutMs } = core.settings
   const { queued, queuedBytes } = core.sender.held
-  // Calls that wait for nothing would fill the queue. It is sent while they go on, if they let it; more must wait.
+  // Calls that never wait would fill the queue, so yield to let it be sent. If still more events are queued, flush.
   if (queued > WAITING_BATCHES * LIMITS.batchEvents || queuedBytes > LIMITS.batchBytes)
     await core.sender.flush(timeoutMs)
   else if (queued > LIMITS.batchEvents)
@@ -73,7 +73,7 @@ export async function tapedCall<T>(
     reply = ((await core.request('POST', '/replay/tool-calls', { body, timeoutMs })) as { json?: Answer }).json
     if (ahead.asking === 1) core.ahead = { client, left: reply?.ahead ?? [], used: reply?.step ?? 0, asking: 0 }
   }
-  // Without a reply, all fields are undefined.
+  // If there was no reply, all fields are undefined.
   const { answer, output, error, message } = reply ?? {}
   if (answer === 'run') return (await (run as (() => Promise<Awaited<T>>) | undefined)?.()) as Awaited<T>
   if (run && answer === 'returned') return output as Awaited<T>

@@ -4,7 +4,7 @@ import type { Detection } from './detectors.ts'
 
 export interface Verdict {
   readonly action: Action
-  /** Null if nothing holds the call up. */
+  /** Null if the call may run. */
   readonly cause: 'policy' | 'loop' | 'budget' | 'not_configured' | null
   /** Policies that matched, strictest first. */
   readonly policyIds: readonly string[]
@@ -48,7 +48,7 @@ export function judge(decision: Decision, detections: readonly Detection[], isCo
     decision.matched.find(({ effect, message }) => effect === decision.action && message)?.message ?? null
   const policyText = policyMessage === null ? '' : `: ${policyMessage}`
   const failed = first?.failure === undefined ? '' : ` (its condition could not be evaluated: ${first.failure})`
-  // A name with quotes of its own stays one name.
+  // Replace quotes inside a name, so that the quoted name stays one.
   const reason = first ? `policy "${first.name.replaceAll('"', "'")}"${failed}${policyText}` : null
   let verdict: Verdict = {
     ...none,

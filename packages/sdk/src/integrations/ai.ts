@@ -100,7 +100,7 @@ export function guardTools<Tools extends Readonly<Record<string, object>>>(
       const isGenerator = execute.constructor.name === 'AsyncGeneratorFunction'
       const run = (...args: unknown[]): unknown => {
         const result = execute.call(tool, ...args) as unknown
-        // The body of this generator would never run.
+        // The AI SDK would never run the body of this generator.
         if (!isGenerator && readSafely(() => isIterable(result), false))
           throw new TypeError(`${name} returns a generator: declare it async function*`)
         return result
@@ -146,7 +146,7 @@ class StreamedParts implements Collector {
   isComplete = false
   #text = ''
   readonly #content: unknown[] = []
-  /** Inputs as received, also of calls that never became complete. */
+  /** Inputs as received, including those of calls that never became complete. */
   readonly #inputs = new Map<unknown, Fields & { input: string }>()
   #model: unknown
   #usage: unknown
@@ -200,7 +200,7 @@ class StreamedParts implements Collector {
       cost: gatewayCost(this.#usage, this.#metadata),
       output,
       finishReason,
-      // A stream that ends without a reason was cut.
+      // A stream without a finish reason was cut off.
       asked: [...this.#content, ...partial].map((contentPart) => ({
         finish_reason: finishReason ?? 'cut',
         ...fields(contentPart),
@@ -224,7 +224,9 @@ function wholeResult(rawResult: unknown): ModelResult {
   }
 }
 
-/** Since AI SDK 6 an object: `{ unified, raw }`. `other` is none that the SDK knows. */
+/**
+ * Since AI SDK 6, the reason is an object: `{ unified, raw }`. `other` stands for a reason that the SDK does not know.
+ */
 function reasonOf(rawReason: unknown): unknown {
   const { unified = rawReason, raw } = fields(rawReason)
   return unified === 'other' && typeof rawReason === 'object' ? raw : unified

@@ -25,55 +25,61 @@ import type { Message } from './messages.ts'
 
 interface OpenCall extends Asked {
   readonly context: Context
-  /** The model call is a run of its own. */
+  /** The model call is not in a run of the host, but is a run itself. */
   isOutside: boolean
   readonly isUnknown: boolean
-  /** The request named its tools. */
+  /** The model's request offered tools. */
   readonly isOffered: boolean
-  /** The framework mends what cannot be read. */
+  /** The framework repairs unreadable arguments. */
   readonly isMended: boolean
-  /** Every tool is guarded, as where hooks guard. */
+  /** Every tool is guarded, for example by hooks. */
   readonly isGuarded: boolean
-  /** A person may decline it, with any words. */
+  /** A person may decline the call in any words. */
   readonly hasApprovals: boolean
   isRecorded: boolean
-  /** The run of the call was left open for the answer of a person. */
+  /** The call's run was left open to wait for a person's answer. */
   hasWaited?: boolean
-  /** Mastra runs it as an agent, in this context. */
+  /** Mastra runs the call as an agent, in this context. */
   agent?: Context
 }
 
-/** Tools that Mastra makes and runs itself: no guard has them, and no host records them. */
+/** Tools that Mastra makes and runs itself: they are not guarded, and the host does not record them. */
 const OF_MASTRA =
   /^(?:(?:agent|workflow)-.|mastra_workspace_|(?:search_tools|load_tool|search_skills|load_skill|updateWorkingMemory)$)/
 const AGENT = /^agent-(.+)/
 
 const OPEN_MAX = 1_000
-/** Finish reasons after which the calls of an answer are complete. Some streams repeat it in each piece. */
+/**
+ * Finish reasons after which an answer's calls are complete. Some streams repeat the reason in each piece, so it may
+ * occur several times.
+ */
 const WHOLE = new RegExp(
   `^(?:${'stop stopped stop_sequence stop_token completed complete end_turn end_of_text eos eos_token tool_use tool_call tool_calls function_call pause_turn'.replaceAll(
     ' ',
     '|',
   )})+$`,
 )
-/** Answers of frameworks in place of a person who declines without words. */
+/** Texts of frameworks for a person who declines without words. */
 const DECLINED =
   /^\W*(?:tool call was not approved by the user|tool (?:call )?execution (?:was not approved|denied)|user rejected the tool call for )/i
-/** A person's own words, if nothing else can have been wrong. */
+/** Words of a person who declines. Used only if nothing else can have gone wrong. */
 const DECLINING = /\b(?:not approved|denied|declined|rejected)\b/i
-/** How errors of frameworks begin. What follows may quote any word of a schema. */
+/** Beginnings of frameworks' error texts. The text after them may quote any word of a schema. */
 const FAULT =
   /^\W*(?:\w*error\b|\w*exception\b|an error occurred|invalid (?:input|json|tool_call|arguments)|tool input validation failed|received tool input|model tried to call|no such tool|unknown tool|tool \S+ not found|\S+ is not a valid tool)/i
 const HOOK_ERROR = /^\W*(?:<?tool_use_error|error\b|inputvalidationerror|no such tool)/i
 const UNKNOWN =
   /^\W*(?:\w*error\b\W*)*(?:model tried to call unavailable tool|invalid tool_call\b|no such tool|unknown tool|tool \S+ (?:not found|does not exist|is not available)|\S+ is not a valid tool)/i
 
-/** Whether an answer ended by itself. Without a finish reason, it did. @param rawResult the provider's finish reason. */
+/**
+ * Whether an answer ended by itself; an answer without a finish reason did. @param rawResult the provider's finish
+ * reason.
+ */
 export function isWhole(rawResult: unknown): boolean {
   return typeof rawResult !== 'string' || rawResult === '' || WHOLE.test(rawResult.toLowerCase().replaceAll('-', '_'))
 }
 
-/** `finishReason` as the provider said it, unless a candidate has its own; a provider that says nothing ended its answer. */
+/** `finishReason` applies unless a candidate has its own. Without any, the answer counts as ended. */
 export function askedCalls(rawResult: unknown, finishReason: unknown): Asked[] {
   return list(rawResult).flatMap((one) => callsIn(one, fields(one)['finish_reason'] ?? finishReason))
 }
@@ -109,7 +115,7 @@ function callsIn(candidate: unknown, finishReason: unknown): Asked[] {
 
 const CALLS = new Set(['tool_use', 'tool-call', 'function_call', 'tool_call', 'custom_tool_call'])
 
-/** Messages, items of a response, blocks and parts. What the provider runs is no call of the host. */
+/** Messages, items of a response, blocks and parts. Leaves out calls that the provider runs itself. */
 function itemsIn(rawList: unknown): Record<string, unknown>[] {
   if (!Array.isArray(rawList)) return []
   return rawList.map(fields).flatMap((item) => {
@@ -146,7 +152,7 @@ export class AskedCalls implements Leaver, AskedBefore {
     if (this.#guarded.size < OPEN_MAX || this.#guarded.has(name)) this.#guarded.set(name, fits)
   }
 
-  /** @param tools what the request offered, if it is known. */
+  /** @param tools what the request offered, if known. */
   add(
     calls: readonly Asked[],
     {
@@ -181,7 +187,9 @@ export class AskedCalls implements Leaver, AskedBefore {
     return isRefused ? call : { ...call, problem: undefined }
   }
 
-  /** The answer with this call streams until `end`. @param state undefined: its model call is a run of its own. */
+  /**
+   * The answer that contains this call streams until `end`. @param state undefined: its model call is a run of its own.
+   */
   stream(state: RunState | undefined, id: string, end: Promise<void>): void {
     const calls = this.#streamed.get(state) ?? new Map<string, Promise<unknown>>()
     if (this.#streamed.size >= OPEN_MAX || calls.size >= OPEN_MAX) return
@@ -205,7 +213,7 @@ export class AskedCalls implements Leaver, AskedBefore {
     if (open) this.#neverRan(open, open.problem ?? 'cut', message)
   }
 
-  /** The messages of the next request. */
+  /** Reads the results of calls from the messages of the next request. */
   answered(state: RunState, messages: unknown): void {
     if (this.#open.size === 0 || !Array.isArray(messages)) return
     for (const { role, toolCallId, content } of messages.slice(-OPEN_MAX) as Message[]) {
@@ -215,7 +223,7 @@ export class AskedCalls implements Leaver, AskedBefore {
       this.#open.delete(call)
       const message = textIn(content)
       const isDenied = fields(content)['type'] === 'execution-denied'
-      // A tool whose hook was not asked can have run: only an error says that it did not.
+      // If a hook was not asked, the tool may have run. Only an error shows that it did not.
       const isKnown =
         (call.isGuarded && HOOK_ERROR.test(message)) ||
         this.#guarded.has(call.name) ||
@@ -227,7 +235,10 @@ export class AskedCalls implements Leaver, AskedBefore {
     }
   }
 
-  /** The call of an agent that Mastra runs as a tool, found by its prompt. Undefined: the messages are not of such an agent. */
+  /**
+   * The call of an agent that Mastra runs as a tool, found by its prompt. Undefined: these messages belong to no such
+   * agent.
+   */
   agentFor(state: RunState, messages: unknown): Context | undefined {
     if (this.#open.size === 0 || !Array.isArray(messages)) return undefined
     const prompt = (messages as Message[]).findLast(({ role }) => role === 'user')?.content
@@ -240,7 +251,7 @@ export class AskedCalls implements Leaver, AskedBefore {
     return (call.agent ??= handOver(this.#core, { ...call.context, span }, name, call.id))
   }
 
-  /** The agent that runs the calls of this span failed: those that no guard began never run. */
+  /** The agent that runs this span's calls failed, so calls that no guard began never ran. */
   failed({ scope, span }: Context, message: string): void {
     for (const call of this.#open) {
       const { scope: askedIn, span: around } = call.context
@@ -251,7 +262,7 @@ export class AskedCalls implements Leaver, AskedBefore {
     }
   }
 
-  /** A framework runs this call itself. @returns its id. */
+  /** A framework runs a call of such a tool itself. @returns the call's id. */
   take(state: RunState, isIt: (name: string) => boolean): string | undefined {
     const call = [...this.#open].findLast((one) => isIn(one, state) && isIt(one.name))
     if (call) this.#open.delete(call)
@@ -269,12 +280,14 @@ export class AskedCalls implements Leaver, AskedBefore {
     return { type: 'WAITING', label: `${call.name} waits for a person`, payload, isLast: true }
   }
 
-  /** Frameworks with approvals run every other call of a guarded tool themselves. */
+  /**
+   * Whether the call waits for a person. Frameworks with approvals run every other call of a guarded tool themselves.
+   */
   #waits(call: OpenCall): boolean {
     return call.hasApprovals && this.#guarded.has(call.name) && !call.isRecorded && this.#faultOf(call) === undefined
   }
 
-  /** The run ends: report calls that failed before their tool, also if no request followed. */
+  /** The run ends: reports calls that failed before their tool ran, also if no request followed. */
   leave(reason: string, ended?: Context['scope']): void {
     for (const call of this.#open) {
       if (ended !== undefined && call.context.scope !== ended) continue
@@ -286,7 +299,7 @@ export class AskedCalls implements Leaver, AskedBefore {
     }
   }
 
-  /** The answer of a person arrived in another run: nothing more of the run that waited for it follows. */
+  /** A person's answer arrived in another run, so the run that waited for it is over. */
   #goesOn({ hasWaited, context: { scope } }: OpenCall): void {
     if (!hasWaited || this.#core.context.getStore()?.scope.runId === scope.runId) return
     this.#core.record(scope, { type: 'SESSION_OUTCOME', label: 'completed', payload: { status: 'COMPLETED' } })
@@ -303,7 +316,7 @@ export class AskedCalls implements Leaver, AskedBefore {
     return openCalls.find(isSame) ?? openCalls.find(({ problem }) => problem === undefined)
   }
 
-  /** A framework ran it. */
+  /** The framework ran the call itself. */
   #ran(call: OpenCall, content: unknown): void {
     const { context, name: toolName, id: toolCallId, agent } = call
     const isFailed = String(fields(content)['type']).startsWith('error')
@@ -338,7 +351,7 @@ export class AskedCalls implements Leaver, AskedBefore {
     })
   }
 
-  /** The fault of the call itself, whatever the answers are. */
+  /** The fault of the call itself, regardless of its answers. */
   #faultOf({ problem, isUnknown, isPaused, ...call }: OpenCall): string | undefined {
     if (problem) return problem
     if (isUnknown) return 'unknown_tool'
@@ -346,7 +359,7 @@ export class AskedCalls implements Leaver, AskedBefore {
     return this.#fits(call) === false ? 'unfit' : undefined
   }
 
-  /** Why a call never ran that was answered so. */
+  /** Why a call never ran, according to its answer. */
   #reasonOf(call: OpenCall, message: string): string {
     const fault = this.#faultOf(call)
     if (fault !== undefined) return fault

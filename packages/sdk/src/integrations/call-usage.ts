@@ -12,12 +12,12 @@ export function callUsage(rawUsage: unknown): Usage | undefined {
   const isSaid = ([name, count]: [string, number | null]) =>
     count !== null && (count > 0 || /^(?:prompt|completion|total)Tokens$/.test(name))
   const usage = Object.fromEntries(Object.entries(known).filter(isSaid)) as Usage
-  // An absent answer would mean that there is none, as in embeddings.
+  // Write null: without the member, the service would assume no completion, as for embeddings.
   if (unknown.includes('completionTokens')) usage.completionTokens ??= null
   return usage
 }
 
-/** For frameworks that start at zero, a zero means unknown. */
+/** Some frameworks begin counting at zero, so zero means unknown. */
 export function nonzeroUsage(rawUsage: unknown): Usage | undefined {
   const usage = callUsage(rawUsage)
   return usage && Object.values(usage).some((count) => (count ?? 0) > 0) ? usage : undefined

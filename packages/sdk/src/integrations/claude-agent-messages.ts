@@ -1,4 +1,4 @@
-/** Each answer of the model becomes a model call. */
+/** Records each answer of the model as a model call. */
 import type { EventType } from '../recording/event.ts'
 import type { Payload } from '../recording/event.ts'
 import type { Tacho } from '../tacho.ts'
@@ -21,13 +21,13 @@ interface Call {
   id?: unknown
   /** The message so far: its blocks arrive one message each. */
   whole: Fields
-  /** Complete, unlike `whole`, but Claude Code does not send it for every call. */
+  /** The events of the stream. Unlike `whole` it is complete, but Claude Code does not send it for every call. */
   stream?: MessageStream
-  /** Results of tools that arrived while the model still answered. */
+  /** Tool results that arrived before the model's answer had ended. */
   readonly results: Message[]
 }
 
-/** The newest messages that are recorded with a call. */
+/** Most messages that are recorded with a call: the newest ones. */
 const MESSAGES_MAX = 1_000
 const CONVERSATIONS_MAX = 1_000
 
@@ -35,7 +35,7 @@ export class AgentMessages {
   readonly #tacho: Tacho
   readonly #begin: (sessionId?: unknown) => RunPart
   readonly #tools: AgentTools
-  /** By the tool use that started the agent; null for the main one. */
+  /** Keyed by the tool use that started the agent; null for the main agent. */
   readonly #conversations = new Map<unknown, Conversation>()
   /** Tools that the model asked for, by the id of the tool use. */
   readonly #asked = new OpenSpans<string>()
@@ -78,7 +78,7 @@ export class AgentMessages {
     } else if (type === 'result') this.#addResult(message)
   }
 
-  /** Ends the call, also if the host left the query. */
+  /** Ends the model call, also if the host left the query. */
   end(error?: unknown): void {
     if (this.#isEnded) return
     this.#isEnded = true
@@ -104,13 +104,13 @@ export class AgentMessages {
     const { call } = conversation
     if (!call?.stream) return
     if (call.stream.add(event)) call.recorded.token()
-    // The last call of a turn waits: its result brings the cost at once.
+    // The last call of a turn waits for the result message, which follows at once and has the cost.
     if (call.stream.isComplete && (parent !== null || call.stream.result().finishReason === 'tool_use')) {
       this.#finish(conversation, 0)
     }
   }
 
-  /** A tool that answers has run, so its hook must have been asked. */
+  /** A tool that returned a result has run, so its hook must have been asked. */
   #noticeAnswers(blocks: unknown): void {
     for (const block of list(blocks)) {
       const { type, tool_use_id: id, is_error: isError, content } = fields(block)
@@ -137,7 +137,7 @@ export class AgentMessages {
 
   #addResult(result: Fields): void {
     const cost = number(result['total_cost_usd'])
-    // Counts from the start of the query.
+    // The SDK's cost is a total since the start of the query.
     const added = cost === undefined ? undefined : Math.max(0, cost - this.#cost)
     this.#cost = cost ?? this.#cost
     const main = this.#conversation(null)

@@ -41,7 +41,7 @@ export function guardQuery<Query extends (given: never) => object>(query: Query,
   return guarded as unknown as Query
 }
 
-/** Observed when Claude Code takes them. */
+/** Prompts are recorded when Claude Code reads them. */
 function observedPrompt(rawPrompt: unknown, messages: AgentMessages): unknown {
   const source = rawPrompt as Partial<AsyncIterable<unknown>> | undefined
   if (typeof source?.[Symbol.asyncIterator] !== 'function') return rawPrompt
@@ -53,11 +53,11 @@ function observedPrompt(rawPrompt: unknown, messages: AgentMessages): unknown {
   })()
 }
 
-/** Events of the stream stay out unless the host wants them. */
+/** Hides events of the stream unless the host asked for them. */
 function observed(query: object, messages: AgentMessages, wantsPartial: boolean): object {
   const iterable = query as AsyncIterable<unknown>
   const iterator = iterable[Symbol.asyncIterator]()
-  // Bound now: the methods of the query are replaced.
+  // Bind the original now, because the methods of the query are replaced.
   const next = iterator.next.bind(iterator)
   const leave = iterator.return?.bind(iterator)
   const fail = iterator.throw?.bind(iterator)

@@ -21,16 +21,18 @@ type Hook = (input: unknown, toolUseId?: string, options?: { signal?: StopSignal
 
 interface Pending {
   readonly context: Context
-  /** Authorizations of the call, one per decided input. */
+  /** One authorization for each judged input of the call. */
   readonly authorizations: Authorization[]
-  /** By input hash: hooks that see the same input get the same decision, and a person is asked once. */
+  /** Keyed by input hash: hooks that see the same input share one decision, so a person is asked once. */
   readonly asked: Map<string, Promise<Authorization>>
   readonly toolName: string
-  /** The guard refused the call: it records this itself. */
+  /** The guard refused the call and has recorded that. */
   isRefused?: boolean
 }
 
-/** Seconds. After it, Claude Code runs the tool: longer than the longest wait for a person, a day. */
+/**
+ * In seconds. After the timeout, Claude Code runs the tool, so it is longer than the longest wait for a person, a day.
+ */
 const HOOK_TIMEOUT = 90_000
 
 const GUARD_FAILED = 'The tool was not run, because its guard failed.'
@@ -42,7 +44,7 @@ export class AgentTools {
   readonly #pending = new OpenSpans<Pending>()
   /** Contexts of subagents, by the tool use that started them. */
   readonly #contexts = new OpenSpans<Context>()
-  /** By the hash of their input: some hooks do not get the id of the tool use. */
+  /** Keyed by the hash of the input, because some hooks do not get the id of the tool use. */
   readonly #nameless = new OpenSpans<Authorization>()
   readonly #seenByHooks = new OpenSpans<true>()
 
@@ -81,12 +83,12 @@ export class AgentTools {
     })
   }
 
-  /** A subagent that the tool starts belongs below its span. */
+  /** The context of a subagent that this tool use started: below the span of the tool. */
   contextOf(toolUseId: unknown): Context | undefined {
     return typeof toolUseId === 'string' ? this.#contexts.get(toolUseId) : undefined
   }
 
-  /** If no hook was asked, the settings may switch hooks off. */
+  /** Reports a tool for which no hook was asked: the settings may switch hooks off. */
   answered(toolUseId: unknown, toolName: string): void {
     if (typeof toolUseId !== 'string' || this.#seenByHooks.get(toolUseId)) return
     const { core, context } = this.#begin(undefined)
@@ -132,7 +134,7 @@ export class AgentTools {
       this.#pending.set(id, pending)
       const { context, authorizations, asked } = pending
       this.#contexts.set(id, context)
-      // Taken before the first wait, because the host may change it.
+      // Read the input before the first await, because the host may change it.
       const call = { toolName: String(toolName), input: detached(input), key: keyOf(givenId) }
       const authorize = () => core.context.run(context, () => this.#tacho.authorize(call, {}, signal))
       if (typeof givenId === 'string') {
@@ -171,7 +173,7 @@ export class AgentTools {
   /** Wraps the host's permission function. */
   #guardPermission(canUseTool: Function) {
     return async (name: string, input: unknown, options: { toolUseID?: string; signal?: StopSignal }) => {
-      // Compared as text: the host may change the object in place.
+      // Compare texts, because the host may change the object in place.
       const before = JSON.stringify(input)
       const answer: unknown = await canUseTool(name, input, options)
       const { behavior, updatedInput = input } = fields(answer)
@@ -187,7 +189,7 @@ export class AgentTools {
     const { core } = this.#begin(undefined)
     try {
       if (core.hashInput) return core.hashInput(toolName, takeInput(detached(input)).judged).inputHash
-      // Until a call was judged, nothing is compared with it.
+      // Compare only after the call was judged.
       const { inputHash } = await import('../policies.ts')
       return inputHash(toolName, input)
     } catch {
@@ -280,7 +282,7 @@ function matchers(rawMatchers: unknown): Fields[] {
   return Array.isArray(rawMatchers) ? rawMatchers.map(fields) : []
 }
 
-/** Parts from a tool of an MCP server. Texts are recorded as text. */
+/** The content parts of an MCP tool's result. Text parts become plain text. */
 function outputOf(response: unknown): unknown {
   const isParts =
     Array.isArray(response) && response.every((responsePart) => text(fields(responsePart)['type']) !== undefined)

@@ -1,4 +1,4 @@
-/** The OpenAI and Anthropic clients have the same core. */
+/** Records the OpenAI and the Anthropic client, which have the same base class. */
 import { canRecord, coreOf, isMarked, mark } from '../border.ts'
 import { attempt } from '../core.ts'
 import type { Recorder } from '../recorder.ts'
@@ -12,7 +12,7 @@ import { openCallsOf } from './open-calls.ts'
 import { isResponse } from '../recording/streamed-result.ts'
 
 export interface Method {
-  /** Path of the method, for example `['chat', 'completions', 'create']`. */
+  /** Path to the method, for example `['chat', 'completions', 'create']`. */
   path: readonly string[]
   request(body: Fields): ModelRequest
   result(answer: Fields): ModelResult
@@ -60,17 +60,17 @@ function replace(client: object, tacho: Recorder, method: Method): void {
 interface ApiPromise extends PromiseLike<unknown> {
   responsePromise?: Promise<unknown>
   parseResponse?: (...args: unknown[]) => Promise<unknown>
-  /** Set when the body is read. */
+  /** Set when the host reads the body. */
   parsedPromise?: unknown
   asResponse?: () => Promise<unknown>
-  /** A helper reads the body itself. */
+  /** Helpers read the body through this member. */
   _responseProps?: () => Promise<{ response?: unknown; options?: unknown }>
   _thenUnwrap?: (transform: (answer: unknown, ...more: unknown[]) => unknown) => unknown
 }
 
 /**
- * The client's promise reads the body only when it is awaited, once for each way to await it. So its reading functions
- * are observed.
+ * The client's promise reads the body only when awaited, once for each kind of await. So its reading functions are
+ * observed, not the promise.
  */
 function observe(rawResult: unknown, call: ClientCall, method: Method): void {
   const promise = rawResult as ApiPromise
@@ -140,10 +140,10 @@ function answerArrived(answer: unknown, call: ClientCall, method: Method): void 
   }
 }
 
-/** Characters of an answer that are recorded. */
+/** Most characters of an answer that are recorded. */
 const ANSWER_CHARS = 8_388_608
 
-/** The host reads an answer itself that is no stream. */
+/** Collects an answer that is no stream, where the host reads it itself. */
 class WholeAnswer implements Collector {
   readonly isComplete = false
   readonly #method: Method

@@ -1,6 +1,6 @@
 /**
- * The border to the host: every integration calls the host's function here. Whatever breaks on our side, the function is
- * called once, with its own arguments, and its own result or error comes back.
+ * Calls the host's function, for every integration. Whatever fails in the SDK, the function is called exactly once with
+ * its own arguments, and its own result or error is passed on.
  */
 import { coreIn } from '../border.ts'
 import { attempt } from '../core.ts'
@@ -16,7 +16,7 @@ export interface HostCall<Call extends Recording, T> {
   /** Undefined if nothing can be recorded. */
   begin(): Call | undefined
   call(): T
-  /** Returns the result, or the same that is observed. */
+  /** Returns the result itself, or an observed copy. */
   observe(recording: Call, result: T): T
 }
 
@@ -40,7 +40,7 @@ export function hostCall<Call extends Recording, T>(tacho: unknown, { begin, cal
   throw done.error
 }
 
-/** The same for a promise: `observe` gets what it resolves with. */
+/** The same for a promise: `observe` gets the resolved value. */
 export async function awaitedHostCall<Call extends Recording, T>(
   tacho: unknown,
   { begin, call, observe }: HostCall<Call, T> & { call(): T | PromiseLike<T> },

@@ -14,7 +14,7 @@ import { openCallsOf } from './open-calls.ts'
 export type { RunPart }
 export type Fields = Readonly<Record<string, unknown>>
 
-/** Fields of an object; no fields for another value. */
+/** The fields of an object; an empty object for any other value. */
 export function fields(value: unknown): Fields {
   return typeof value === 'object' && value !== null ? (value as Fields) : {}
 }
@@ -31,7 +31,7 @@ export function set(members: Fields): Record<string, unknown> {
   return Object.fromEntries(Object.entries(members).filter(([, value]) => value !== undefined))
 }
 
-/** The current span itself. Outside a run, the span of a new run. */
+/** The current span. Outside a run, the span of a new run. */
 export function enclosingPart(tacho: Recorder, options?: RunOptions): RunPart {
   return ownPart(coreOf(tacho), undefined, options)
 }
@@ -48,13 +48,13 @@ export type OfferedTools = readonly string[] | ((name: string) => boolean) | und
 export function toolNames(tools: unknown): string[] | undefined {
   if (!Array.isArray(tools)) return undefined
   const names = tools.map((tool) => text(fields(fields(tool)['function'])['name']) ?? text(fields(tool)['name']))
-  // A tool of the provider has no name here, so any name may be its.
+  // A tool of the provider has no name in the request, so a call with any name may belong to it.
   return names.includes(undefined) ? undefined : (names as string[])
 }
 
 const OPEN_MAX = 10_000
 
-/** Forgets the oldest when their ends never arrive. */
+/** Open spans by id. Forgets the oldest ones, because some never end. */
 export class OpenSpans<Open> {
   readonly #open = new Map<string, Open>()
 
@@ -80,11 +80,11 @@ export interface GuardedCall {
   input: unknown
   signal?: StopSignal | undefined
   parent?: Context | undefined
-  /** The model's id of the call: an approval belongs to it, also in the next process. */
+  /** The model's id of the call. An approval belongs to this id, also in the next process. */
   callId?: unknown
 }
 
-/** Undefined for an id that no provider makes. */
+/** Undefined for an id that cannot come from a provider. */
 export function keyOf(callId: unknown): string | undefined {
   return typeof callId === 'string' && CALL_ID.test(callId) ? callId : undefined
 }
@@ -130,7 +130,7 @@ export async function guarded<T>(
   }
 }
 
-/** Awaits a tool. Its result or error is kept apart from whatever fails later. */
+/** Awaits a tool and keeps its result or error apart from later failures. */
 async function outcomeOf<T>(madeResult: T): Promise<{ result: Awaited<T> } | { error: unknown }> {
   try {
     return { result: await madeResult }
@@ -139,7 +139,7 @@ async function outcomeOf<T>(madeResult: T): Promise<{ result: Awaited<T> } | { e
   }
 }
 
-/** Undefined where no agent is known. */
+/** Where the call's agent acts. Undefined if no agent is known. */
 async function whereToolActs(
   core: Core | undefined,
   key: string | undefined,
@@ -154,13 +154,13 @@ async function whereToolActs(
   const { scope, span } = around
   const asking = asked?.askedIn(scope.state, key)
   const agent = asking?.span.marks?.agent ?? runningIn(core).get(span)?.agent?.span.marks?.agent
-  // A framework that reports its agents by traces calls their tools where the run began.
+  // A framework that reports agents through traces calls their tools in the context where the run began.
   const isInTrace = asking?.scope === scope && span.spanId === scope.span.spanId
   const acting = isInTrace ? { ...around, span: asking.span } : around
   return agent !== undefined ? withAgent(acting, agent) : acting
 }
 
-/** Guarded calls, by their span. */
+/** Guarded calls that run now, by their span. */
 const runningIn = (core: Core) =>
   sharedIn(
     core,
@@ -168,18 +168,18 @@ const runningIn = (core: Core) =>
     () => new WeakMap<Span, { toolName: string; toolCallId: string | undefined; agent?: Context }>(),
   )
 
-/** A model call with tools of its own, inside a guarded call, is another agent's: the tool is that agent. */
+/** If a model is called with its own tools inside a guarded call, the tool is another agent. Returns its context. */
 export function agentInside(core: Core, around: Context, tools: OfferedTools, inside = around): Context {
   const call = runningIn(core).get(inside.span)
   if (call && tools !== undefined && tools.length > 0) {
     call.agent ??= handOver(core, inside, call.toolName, call.toolCallId)
   }
-  // The agent of the earlier request: later requests of a thread may not name their tools.
+  // The agent of an earlier request: later requests of a thread may not contain the tools.
   const agent = call?.agent?.span.marks?.agent
   return agent === undefined ? around : withAgent(around, agent)
 }
 
-/** Records it in the span of the context. @returns where the agent acts. */
+/** Records a handoff in the context's span. @returns the context of the new agent. */
 export function handOver(core: Core, context: Context, to: string, toolCallId: string | undefined): Context {
   const { scope, span } = context
   const from = span.marks?.agent ?? scope.agentName
@@ -187,12 +187,12 @@ export function handOver(core: Core, context: Context, to: string, toolCallId: s
   return withAgent(context, to)
 }
 
-/** Later events in this context name the agent. */
+/** The same context with the agent's name, for later events. */
 export function withAgent({ span, ...context }: Context, agent: string): Context {
   return { ...context, span: { ...span, marks: { ...span.marks, agent } } }
 }
 
-/** Keeps the prototype, so that the framework knows its tools. */
+/** Replaces a function of a tool. Keeps the prototype, by which the framework recognises its tools. */
 export function withFunction<Tool extends object>(
   tool: Tool,
   key: string,
@@ -206,7 +206,10 @@ export function withFunction<Tool extends object>(
   return withProperty(tool, key, replaced)
 }
 
-/** Copies frozen objects too. A hidden property stays hidden: a framework may clone or send what it can see. */
+/**
+ * A copy with another property value. Copies frozen objects too. A hidden property stays hidden, because a framework
+ * may clone or send visible ones.
+ */
 export function withProperty<Owner extends object>(owner: Owner, key: string, value: unknown): Owner {
   const enumerable = Object.getOwnPropertyDescriptor(owner, key)?.enumerable ?? true
   const property = { value, enumerable, configurable: true, writable: true }

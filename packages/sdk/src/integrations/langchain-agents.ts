@@ -8,11 +8,11 @@ import { fields, set, text, withAgent, type Fields } from './host.ts'
 
 /** The agents of one invocation. */
 export interface Team {
-  /** The agent of the run. */
+  /** The first agent, which is the run's. */
   first?: string | undefined
-  /** Agents that others handed over to. */
+  /** Agents that took over from others. */
   readonly members: Set<string>
-  /** A node may return what its tool returned. */
+  /** The command that a tool returned: its node may return it again. */
   command?: unknown
 }
 
@@ -22,12 +22,12 @@ export interface Place {
   team?: Team
   around?: Place | undefined
   isTool?: boolean
-  /** The agent that acts here, if it has a name. */
+  /** Name of the agent that acts here, if it has one. */
   named?: string | undefined
   node?: GraphNode | undefined
   /** A function that chooses the next node of the graph after its node. */
   isEdge?: boolean
-  /** In a graph: who chose last, and for which step. */
+  /** In a graph: the node that chose last, and for which step. */
   choice?: { from: string; step: unknown }
 }
 
@@ -62,7 +62,7 @@ export function actingAs(context: Context, team: Team, agent: string | undefined
     : withAgent(context, agent)
 }
 
-/** The nodes around the call are agents. One that an edge led to took over. */
+/** Marks the nodes around the call as agents. If an edge led to one, it took over. */
 export function callsModel(core: Core, caller: Place | undefined): void {
   const { named, team } = caller ?? {}
   const inside: Place[] = []
@@ -86,7 +86,7 @@ export function callsModel(core: Core, caller: Place | undefined): void {
   if (team) team.first ??= first
 }
 
-/** Call at the end of a node. */
+/** Notes the nodes that an edge chose. Call it at the end of a node. */
 export function choose({ isEdge, node, around }: Place, outputs: unknown): void {
   if (!around) return
   if (isEdge && around.node) around.node.hasChosen = isChoice(fields(outputs)['output'])
@@ -99,7 +99,7 @@ function isChoice(output: unknown): boolean {
   return /^(?:str|bool)/.test(typeof one) || fields(one)['lg_name'] === 'Send'
 }
 
-/** A node or a tool that returns a Command continues at another node. */
+/** Notes a Command: the graph continues at another node. */
 export function noteCommand(core: Core, output: unknown, { context, team }: Place, from: string): void {
   const { lg_name: kind, goto: next, update } = fields(output)
   if (kind !== 'Command' || !team || team.command === output) return

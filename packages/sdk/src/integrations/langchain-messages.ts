@@ -45,7 +45,7 @@ export function resultOf(rawResult: unknown): ModelResult {
   }
 }
 
-/** The result of a stream that did not end. */
+/** The result of a stream that was not completed. */
 export class StreamedPieces {
   #text = ''
   readonly #calls = new Map<unknown, { id: unknown; name: unknown; args: string }>()
@@ -69,7 +69,7 @@ export class StreamedPieces {
   }
 }
 
-/** A stream of OpenAI has it beside the message. */
+/** In a stream of OpenAI, the finish reason is beside the message. */
 function reasonIn({
   finish_reason: chat,
   stop_reason: anthropic,
@@ -88,7 +88,7 @@ function reasonIn({
   )
 }
 
-/** Reads calls as received: LangChain closes the brackets of a call that was cut off. */
+/** Reads calls as received, because LangChain closes the brackets of a cut call. */
 function askedIn(candidates: unknown): unknown[] {
   return (Array.isArray(candidates) ? candidates : []).flatMap((candidate) => {
     const message = fields(fields(candidate)['message'])

@@ -85,7 +85,7 @@ export interface CallHandler {
 }
 
 interface Running extends Place {
-  /** The guarded call around it: an agent may run as a tool. */
+  /** The guarded call around it: an agent may run inside a tool. */
   inside?: Context | undefined
   part?: RunPart
   call?: ModelCall
@@ -95,7 +95,7 @@ interface Running extends Place {
   agent?: string | undefined
 }
 
-/** By LangChain's run id. A guarded tool finds its run here, also outside `tacho.run`. */
+/** Keyed by LangChain's run id. A guarded tool finds its run here, also outside `tacho.run`. */
 const runningOf = (tacho: Recorder) => sharedIn(coreOf(tacho), 'langchain.running', () => new OpenSpans<Running>())
 
 /**
@@ -113,7 +113,7 @@ export function recordCalls(tacho: Recorder): CallHandler {
     start: (parent: Context | undefined, team: Team, around: Running | undefined) => Running,
   ): void {
     attempt(() => {
-      // A handler of the model and one of the call see the same call.
+      // A handler on the model and one on the call both report the same call.
       if (running.get(runId) !== undefined) return
       const around = parentRunId === undefined ? undefined : running.get(parentRunId)
       const team = around?.team ?? { members: new Set() }
@@ -195,7 +195,7 @@ export function recordCalls(tacho: Recorder): CallHandler {
           const runPart = enclosingPart(tacho)
           return { context: runPart.context, part: runPart }
         }
-        // Other chains add nothing to a timeline: their calls belong to the span around the outermost.
+        // Do not record other chains: their calls belong to the span around the outermost chain.
         if (!isNode(tags, runName)) {
           return { context: actingAs(parent, team, agent), named, isEdge: runName === 'RunnableLambda' }
         }
@@ -251,7 +251,7 @@ export function recordCalls(tacho: Recorder): CallHandler {
   })
 }
 
-/** LangChain reports an error in a handler on the console. */
+/** Handlers that never throw, because LangChain prints their errors on the console. */
 function neverThrowing(handler: CallHandler): CallHandler {
   const methods = Object.entries(handler).map(([name, member]: [string, unknown]) => {
     if (typeof member !== 'function') return [name, member]
@@ -299,20 +299,20 @@ export function guardTools<Tools extends readonly object[]>(tools: Tools, tacho:
         return result
       }
     const copy = withFunction(tool, '_call', guardedCall)
-    // Code that takes a tool apart finds its function here.
+    // Code that inspects a tool finds its function here.
     return typeof func === 'function' ? withFunction(copy, 'func', guardedCall) : copy
   }
   return tools.map(guard) as unknown as Tools
 }
 
-/** Classes that begin a call in their own way, and end in `_call`. */
+/** LangChain's own tool classes: their `invoke` ends in `_call`. */
 const CLASSES: ReadonlySet<unknown> = new Set(['Tool', 'DynamicTool', 'DynamicStructuredTool'])
 
-/** The tool has it in place of LangChain's own method, which would call `_call`. */
+/** The name of a method that the tool has instead of LangChain's own; null if there is none. */
 function ownRunner(tool: object): string | null {
   const owners: object[] = []
   for (let at: object | null = tool; at; at = Object.getPrototypeOf(at) as object | null) owners.push(at)
-  // The first class that can run a tool is LangChain's.
+  // The last class in the chain with `invoke` is LangChain's.
   const first = owners.findLast((owner) => Object.hasOwn(owner, 'invoke'))
   for (const owner of owners.slice(0, first && owners.indexOf(first))) {
     if (Object.hasOwn(owner, 'invoke')) return 'invoke'
@@ -321,7 +321,7 @@ function ownRunner(tool: object): string | null {
   return null
 }
 
-/** LangGraph pauses and hands over by errors that are not failures. */
+/** LangGraph pauses and hands over by throwing errors that are no failures. */
 class Paused {
   readonly #error: unknown
 

@@ -1,6 +1,6 @@
 /**
- * `{ role, content, toolCalls: [{ id, name, arguments }], toolCallId }` from OpenAI (chat completions, responses),
- * Anthropic and the AI SDK.
+ * Converts messages of OpenAI (chat completions, responses), Anthropic and the AI SDK to one form: `{ role, content,
+ * toolCalls: [{ id, name, arguments }], toolCallId }`.
  */
 import { fields, set, text, type Fields } from './host.ts'
 
@@ -11,10 +11,10 @@ export interface Message {
   toolCallId?: unknown
 }
 
-/** Only this many of the newest messages are read. */
+/** Most messages that are read: the newest ones. */
 const MESSAGES_MAX = 10_000
 
-/** A text is the message of a user. Several results of tools become a message each. */
+/** A plain text becomes a user message. Several tool results become one message each. */
 export function messagesOf(rawMessages: unknown): Message[] {
   if (rawMessages === undefined || rawMessages === null) return []
   if (typeof rawMessages === 'string') return [{ role: 'user', content: rawMessages }]
@@ -77,7 +77,7 @@ function shaped(role: unknown, content: unknown, toolCalls: readonly unknown[], 
   return set({ role, content, toolCalls: toolCalls.length > 0 ? toolCalls : undefined, toolCallId })
 }
 
-/** Anthropic: `tool_use_id`, `content`. AI SDK: `toolCallId`, and `output` as `{ type, value }`. */
+/** A tool result. Anthropic: `tool_use_id`, `content`. AI SDK: `toolCallId`, and `output` as `{ type, value }`. */
 function resultOf(contentPart: Fields): Message {
   const content =
     contentPart['content'] ?? fields(contentPart['output'])['value'] ?? contentPart['output'] ?? contentPart['result']
@@ -89,7 +89,7 @@ function resultOf(contentPart: Fields): Message {
   })
 }
 
-/** Any other value is returned unchanged. */
+/** The text of text parts. Any other value is returned unchanged. */
 function textOf(rawValue: unknown): unknown {
   return text(fields(rawValue)['text']) ?? rawValue
 }
@@ -105,7 +105,7 @@ function toolCall(rawValue: unknown): unknown {
   })
 }
 
-/** Any other value is returned unchanged. */
+/** The value of a JSON text. Any other value is returned unchanged. */
 export function parsed(value: unknown): unknown {
   if (text(value) === undefined) return value
   try {

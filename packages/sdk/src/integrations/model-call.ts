@@ -1,4 +1,4 @@
-/** An LLM_CALL in a span of its own. Nothing here throws into the host. */
+/** Records a model call as an LLM_CALL with its own span. Never throws into the host. */
 import { coreOf } from '../border.ts'
 import type { Context } from '../recording/context.ts'
 import { attempt, type Core, type Leaver } from '../core.ts'
@@ -24,12 +24,12 @@ export interface ModelResult {
   usage?: Usage | undefined
   output?: unknown
   cost?: number | undefined
-  /** Set if sums leave the call out, with the reason: `cache`. */
+  /** The reason if sums leave the call out: `cache`. */
   notCounted?: string | undefined
   finishReason?: unknown
-  /** The messages, items or parts of the answer as the provider sent them, of every candidate: for what they ask for. */
+  /** The answer's messages, items or parts as the provider sent them, of all candidates: read to find tool calls. */
   asked?: unknown
-  /** The framework closes what was cut off. */
+  /** The framework completes JSON that was cut off. */
   isMended?: boolean
   /** Every tool is guarded, by hooks. */
   isGuarded?: boolean
@@ -43,7 +43,7 @@ export class ModelCall {
   readonly #part: RunPart
   readonly #asked: AskedCalls
   readonly #around: Context
-  /** A run of its own. */
+  /** The call is not inside a run, so it is a run itself. */
   readonly isOutside: boolean
   #request: ModelRequest
   readonly #begun: number
@@ -51,7 +51,7 @@ export class ModelCall {
   readonly #isSilent: boolean
   isEnded = false
   readonly #left: Leaver
-  /** Reads the part of a stream that has arrived. */
+  /** Reads the result from the part of a stream that has arrived. */
   #read: (() => ModelResult) | undefined
   /** The framework waits for the answer, or for the next piece of its stream. */
   isWaiting = true
@@ -61,8 +61,9 @@ export class ModelCall {
   #ended: Promise<void> | undefined
 
   /**
-   * `request` is read now, because the host may change it later. @param inside the guarded call around it, if `parent` is not.
-   * @param isSilent the framework passes no error on to the host.
+   * Reads `request` now, because the host may change it later. @param inside the guarded call around the model call, if
+   * it is not `parent`.
+   *   @param isSilent the framework does not pass errors on to the host.
    */
   constructor(
     tacho: Recorder,
@@ -102,12 +103,12 @@ export class ModelCall {
     this.#noteAnswers()
   }
 
-  /** Later calls do nothing. */
+  /** Notes the time of the first token. Later calls do nothing. */
   token(): void {
     this.#firstToken ??= this.#now()
   }
 
-  /** A framework may run this call before the answer has ended. */
+  /** Notes a tool call in a streamed answer: a framework may run it before the answer has ended. */
   streams(callId: unknown): void {
     this.#ended ??= new Promise((resolve) => (this.#end = resolve))
     const state = this.isOutside ? undefined : this.context.scope.state
@@ -122,14 +123,14 @@ export class ModelCall {
     this.#read = result
     this.isWaiting = false
     this.touchedAt = this.#now()
-    // A call that is a run of its own ends when its stream is idle: nothing else ends it.
+    // End a run of its own when the stream is idle, because nothing else ends it.
     if (this.isOutside) this.#endWhenIdle()
-    // The calls that it asked for are known then.
+    // Move the asked calls behind this call: they are complete only after its end.
     leavers.delete(this.#asked)
     leavers.add(this.#asked)
   }
 
-  /** A piece has come. */
+  /** A piece of the answer has arrived. */
   touch(): void {
     this.isWaiting = false
     this.hasPieces = true
@@ -146,7 +147,7 @@ export class ModelCall {
     })
   }
 
-  /** @param ended the run that does: its calls that have no answer yet may outlive it. Undefined: the process. */
+  /** @param ended the run that ends: calls without an answer may outlive it. Undefined: the process ends. */
   #leave(ended: Context['scope'] | undefined): void {
     const isLeft = this.#read !== undefined || this.#now() - this.touchedAt >= SILENT_MS
     if (ended === undefined || (ended === this.context.scope && isLeft)) this.abort()
@@ -156,7 +157,7 @@ export class ModelCall {
     this.#record('COMPLETED', result, {})
   }
 
-  /** `result` is what arrived before. */
+  /** `result` is what arrived before the failure. */
   fail(error: unknown, result = this.#read ?? (() => ({}))): void {
     if (isAbort(error)) return this.abort(result)
     this.#record('FAILED', result, { error })
@@ -177,7 +178,7 @@ export class ModelCall {
       const { tools, ...request } = this.#request
       const model = text(result.model) ?? text(request.model)
       const finishReason = result.finishReason ?? undefined
-      // An answer that failed before it said why it ended has no whole calls.
+      // An answer that failed without a finish reason has no complete calls.
       const ended = finishReason ?? (status === 'FAILED' ? 'error' : undefined)
       const calls = readSafely(() => askedCalls(result.asked, ended), [])
       const toolCalls = calls.map(({ id, name, raw, problem }) =>
@@ -194,12 +195,12 @@ export class ModelCall {
         toolCalls: toolCalls.length > 0 ? toolCalls : undefined,
         latency: this.#since(this.#now()),
         timeToFirstOutput: this.#firstToken === undefined ? undefined : this.#since(this.#firstToken),
-        // The run ended before this call.
+        // True if the run ended before this call.
         outlivedRun: context.scope.hasEnded,
         ...more,
       })
       core.record(context.scope, { type: 'LLM_CALL', label: model ?? 'model call', payload, span: context.span })
-      // A later answer makes up for a failure.
+      // A later successful answer clears the failure.
       context.scope.failure = this.#isSilent && 'error' in more ? { error: more['error'] } : undefined
       openCallsOf(core).ended(context.scope, this, {
         goesOn: calls.length > 0,
@@ -220,7 +221,7 @@ export class ModelCall {
     return this.#asked.agentFor(around.scope.state, messages) ?? agentInside(core, around, tools, inside)
   }
 
-  /** Answers to the calls of earlier answers. */
+  /** Notes results for calls of earlier answers. */
   #noteAnswers(): void {
     attempt(() => this.#asked.answered(this.#part.context.scope.state, this.#request.messages))
   }

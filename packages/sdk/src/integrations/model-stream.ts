@@ -1,6 +1,6 @@
 /**
- * The one wrapper around the stream of a model. It knows how the stream ended, keeps what arrived, and never changes what the
- * host reads.
+ * The one wrapper around the stream of a model. It notes how the stream ended, collects what arrived, and
+ * never changes what the host reads.
  *
  *   open --read to its end-----------------------> ended
  *     |--its reader leaves it or aborts it-------> aborted, unless the answer was whole
@@ -15,18 +15,18 @@ import type { ClientCall } from './noted-call.ts'
 
 /** Collects the items of a stream. */
 export interface Collector {
-  /** True if the item holds a piece of the answer. */
+  /** Returns whether the item contains a part of the answer. */
   add(item: Fields): boolean
   result(): ModelResult
-  /** The model ended its answer. */
+  /** Whether the model has ended its answer. */
   readonly isComplete: boolean
   /** The id of a call that begins with the item, if a helper may run it before the answer has ended. */
   callId?(item: Fields): unknown
-  /** The item itself is an error. */
+  /** The error, if the item is one. */
   errorIn?(item: Fields): unknown
 }
 
-/** Declared here because hosts without the types of web streams compile this too. */
+/** Declared here, so that hosts without the types of web streams can compile it. */
 export interface ReadableStream {
   getReader(): { read(): Promise<{ done: boolean; value?: unknown }>; cancel(reason?: unknown): Promise<void> }
 }
@@ -43,7 +43,7 @@ export class ModelStream {
   readonly #isAborted: () => boolean
   readonly #result = () => this.#collector.result()
 
-  /** @param isAborted some clients end a stream silently when its signal says so. */
+  /** @param isAborted some clients end a stream without an error when their signal aborts. */
   constructor(call: ClientCall, collector: Collector, isAborted = () => false) {
     this.#call = call
     this.#collector = collector
@@ -51,7 +51,7 @@ export class ModelStream {
     call.reads(this.#result)
   }
 
-  /** Iterator that the host reads in place of the source. Leaving the loop early ends it too. */
+  /** An iterator that replaces the source. Leaving the loop early ends it too. */
   iterator(source: AsyncIterator<unknown>): AsyncIterableIterator<unknown> {
     const observer = this.#observer()
     return {
@@ -81,7 +81,7 @@ export class ModelStream {
     }
   }
 
-  /** The same for a stream of the web, which is not read faster than before. */
+  /** The same for a web stream. The source is not read faster than the host reads. */
   web(source: ReadableStream, onItem?: (value: unknown) => void): unknown {
     const observer = this.#observer(onItem)
     let reader: ReturnType<ReadableStream['getReader']> | undefined
@@ -106,11 +106,11 @@ export class ModelStream {
         return (reader ?? source.getReader()).cancel(reason)
       },
     }
-    // Nothing is read before the host reads.
+    // With 0, nothing is read before the host reads.
     return new Stream(underlying, { highWaterMark: 0 })
   }
 
-  /** The same for a response: the events of its body, or else its pieces of text. */
+  /** The same for a response: the events of its body, or its text. */
   response(webResponse: WebResponse, isStream: boolean): unknown {
     const decoder = new TextDecoder()
     let line = ''
@@ -128,7 +128,7 @@ export class ModelStream {
   #observer(onItem = (value: unknown): void => this.#item(value)) {
     const call = this.#call
     const result = this.#result
-    // Hosts often stop after the last piece, without reading to the end.
+    // Many hosts stop after the last piece, without reading to the end.
     const leave = () => (this.#collector.isComplete ? call.end(result) : call.abort(result))
     return {
       waits: () => (call.isWaiting = true),

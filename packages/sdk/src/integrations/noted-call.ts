@@ -1,4 +1,7 @@
-/** A client call that a framework makes for a call that it reports itself: both are one call, and the framework's is recorded. */
+/**
+ * If a framework reports a model call and its client is recorded too, both are one call. Only the framework's call is
+ * recorded.
+ */
 import { coreOf, sharedIn } from '../border.ts'
 import type { Core } from '../core.ts'
 import { readSafely } from '../recording/json.ts'
@@ -12,18 +15,18 @@ export type ClientCall = Pick<
   'isWaiting' | 'within' | 'touch' | 'token' | 'streams' | 'reads' | 'end' | 'fail' | 'abort'
 >
 
-/** Calls of frameworks, until a client makes them. */
+/** Calls that frameworks have reported and no client has made yet. */
 const waitingIn = (core: Core) => sharedIn(core, 'framework-calls', () => new Set<FrameworkCall>())
 
 interface FrameworkCall {
   readonly call: ModelCall
-  /** Reads the request as it is when the client is called. */
+  /** Reads the request when the client is called. */
   request(): ModelRequest
 }
 
 const WAITING_MAX = 1_000
 
-/** A client below the framework may be recorded too. */
+/** Notes the call, because the client below the framework may be recorded too. */
 export function awaitClient(tacho: Recorder, call: ModelCall, request: () => ModelRequest): void {
   const calls = waitingIn(coreOf(tacho))
   for (const one of calls) if (one.call.isEnded || calls.size >= WAITING_MAX) calls.delete(one)
@@ -79,7 +82,7 @@ class NotedCall implements ClientCall {
     this.#around.streams(callId)
   }
 
-  /** The framework may not keep what came of a stream that does not end. */
+  /** The framework may lose the pieces of a stream that does not end. */
   reads(result: () => ModelResult): void {
     this.#around.reads(result)
   }
@@ -88,7 +91,7 @@ class NotedCall implements ClientCall {
     this.#around.reads(result)
   }
 
-  /** The framework reports the failure, or tries again. */
+  /** Do nothing: the framework reports the failure, or retries. */
   fail(): void {}
 
   abort(): void {}

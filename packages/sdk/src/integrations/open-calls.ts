@@ -11,16 +11,16 @@ import { sharedIn } from '../border.ts'
 import type { Background, Core, Endable, EndLate } from '../core.ts'
 
 export interface UnderWay {
-  /** The framework waits for it: for its answer, or for the next piece. */
+  /** Whether the framework waits for the answer, or for its next piece. */
   readonly isWaiting: boolean
   readonly hasPieces: boolean
-  /** Time at which the call began, or last got a piece. */
+  /** When the call began, or its last piece arrived. */
   readonly touchedAt: number
 }
 
-/** Longer than a reader pauses, such as a browser that reads slowly. */
+/** Longest pause of a slow reader, such as a browser. */
 export const IDLE_MS = 30_000
-/** Longer than a model pauses, or a client waits for its answer. */
+/** Longest pause of a model, or wait of a client for its answer. */
 export const SILENT_MS = 600_000
 const LEFT_MS = 1_000
 const LOOK_MS = 50
@@ -32,16 +32,16 @@ const TOOL_STEP_MS = 2_000
 interface Calls {
   readonly open: Set<UnderWay>
   endedAt: number
-  /** The last answer asked for tools. */
+  /** Whether the last answer asked for tools. */
   goesOn: boolean
   isAborted: boolean
-  /** The run of the call returned before the call ended. */
+  /** Whether the call's run returned before the call ended. */
   isLate: boolean
 }
 
 interface Quiet {
   readonly isAborted: boolean
-  /** Time at which the last call ended in the background. */
+  /** When the last call ended in the background. */
   readonly at?: number
 }
 
@@ -52,7 +52,7 @@ export function openCallsOf(core: Core): OpenCalls {
 export class OpenCalls implements Background {
   readonly #core: Core
   readonly #calls = new WeakMap<RunScope, Calls>()
-  /** Calls of runs that returned, until they are quiet. */
+  /** Calls of returned runs, until nothing is under way. */
   readonly #returning = new Set<Calls>()
 
   constructor(core: Core) {
@@ -69,7 +69,7 @@ export class OpenCalls implements Background {
     Object.assign(calls, { ...end, endedAt: this.#core.runtime.now() })
   }
 
-  /** A tool that runs between two model calls. */
+  /** Notes a tool that runs between two model calls. */
   tool(scope: RunScope, result: unknown): void {
     const { now } = this.#core.runtime
     const calls = this.#in(scope)
@@ -103,14 +103,14 @@ export class OpenCalls implements Background {
   ): Promise<unknown> | undefined {
     const { leavers, openRuns } = this.#core
     const { open } = this.#in(scope)
-    // Nobody waits any more for the person's answer.
+    // The run returned, so nobody waits for the person's answer in it.
     if (open.size === 0 && [...leavers].some((leaver) => leaver.scope === scope)) return undefined
-    // A process that ends has not failed it.
+    // The run continues after this, so the end of the process must not fail it.
     openRuns.delete(run)
     const left = { leave: (reason: string) => void (reason === 'process_ended' && end(undefined, open.size > 0)) }
     leavers.add(left)
     return new Promise<void>((goOn) => {
-      // A host may need its result before the calls in the background can end.
+      // A host may need its result before the background calls can end.
       const onLate = () => void (result !== undefined && goOn())
       const ended = this.#untilQuiet(scope, onLate).then(({ isAborted, at }) => {
         leavers.delete(left)
@@ -132,7 +132,7 @@ export class OpenCalls implements Background {
         const now = runtime.now()
         const since = ({ touchedAt }: UnderWay) => now - touchedAt
         const waiting = [...open].filter((call) => call.isWaiting && since(call) < SILENT_MS)
-        // A framework reads a stream ahead that its host left.
+        // A framework may read ahead a stream that its host left.
         const isRead = waiting.some((call) => !call.hasPieces || since(call) < LEFT_MS)
         calls.isLate ||= waiting.some((call) => !call.hasPieces) || (isRead && now - returnedAt >= LEFT_MS)
         const { isLate, endedAt, goesOn, isAborted } = calls
@@ -151,7 +151,7 @@ export class OpenCalls implements Background {
           resolve({ isAborted: false })
         }
       }
-      // Frameworks begin a call a moment after they returned.
+      // Wait a moment: frameworks may begin a call just after they return.
       runtime.soon(safely)
     })
   }

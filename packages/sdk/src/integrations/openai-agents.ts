@@ -33,11 +33,11 @@ export interface TraceProcessor {
 interface Open {
   readonly part: RunPart
   readonly begun: number
-  /** Set for a trace: its first agent, which is the run's. */
+  /** On a trace: its first agent, which is the run's. */
   first?: string | undefined
-  /** Set for a trace: how its last model call ended. */
+  /** On a trace: how its last model call ended. */
   last?: { status: Outcome; failure?: Failure } | undefined
-  /** Set for an agent, when a model is called in it. */
+  /** On an agent's span, once a model was called in it. */
   readonly data?: Fields
   readonly around?: Open | undefined
   call?: ModelCall
@@ -96,7 +96,7 @@ export function recordTraces(tacho: Recorder): TraceProcessor {
     awaitClient(tacho, opened.call, () => requestOf(data))
   }
 
-  /** An agent that begins inside a function runs as a tool. */
+  /** Notes an agent that begins inside a function: the agent runs as a tool. */
   function noteAgentTool(around: Open | undefined, { type, name }: Fields): void {
     const called = type === 'agent' ? spanAround(around, 'function') : undefined
     if (!called) return
@@ -133,7 +133,7 @@ export function recordTraces(tacho: Recorder): TraceProcessor {
       const { output, _response: response } = data
       const hasAnswer = output !== undefined || response !== undefined
       const trace = open.get(String(traceId))
-      // A stream whose reader left: the framework ends its span without an error, but it has no answer.
+      // The framework ends the span of an abandoned stream without an error, but the span has no answer.
       const status = isAborted(error) || (!hasAnswer && !error) ? 'CANCELLED' : error ? 'FAILED' : 'COMPLETED'
       if (trace) trace.last = { status, ...(status === 'FAILED' && { failure: { error: messageOf(error) } }) }
       if (status === 'CANCELLED') return call.abort()
@@ -148,7 +148,7 @@ export function recordTraces(tacho: Recorder): TraceProcessor {
     // A turn or a hand-off has no name.
     const name = text(data['name']) ?? type
     if (type === 'function') {
-      // The guard records their calls.
+      // Skip guarded tools: the guard records their calls.
       if (namesOf(tacho).has(name)) return
       const payload = { toolName: name, input: parsed(data['input']), output: data['output'], latency, ...failure }
       core.record(scope, { type: 'TOOL_CALL', label: name, payload, span })
@@ -165,7 +165,7 @@ export function recordTraces(tacho: Recorder): TraceProcessor {
     core.record(scope, { type: 'AGENT_STEP', label: name === type ? type : `${type} ${name}`, payload, span })
   }
 
-  // Never rejects: the framework would fail with it.
+  // Never rejects, because the framework would fail too.
   const safely = (act: (given: unknown) => void) => async (rawValue: unknown) => attempt(() => act(rawValue))
   return {
     onTraceStart: safely(traceStarted),
@@ -184,7 +184,7 @@ export function recordTraces(tacho: Recorder): TraceProcessor {
 export function guardTool<Create extends (options: never) => object>(tool: Create, tacho: Tacho): Create {
   const names = namesOf(tacho)
   return guardedFactory(tool, tacho, {
-    // The name by which the model called it: a host may rename a tool.
+    // The name that the model used: a host may rename a tool.
     name([, details], _options, givenName) {
       const name = text(fields(fields(details)['toolCall'])['name']) ?? text(fields(givenName)['name']) ?? 'tool'
       names.add(name)
@@ -194,7 +194,7 @@ export function guardTool<Create extends (options: never) => object>(tool: Creat
     callId: ([, details]) => fields(fields(details)['toolCall'])['callId'],
     refused(error, { outputSchema }) {
       if (outputSchema === undefined) return error.modelText
-      // The text is not what the schema of the output asks for.
+      // Throw, because the text would not match the tool's output schema.
       throw new Error(error.modelText, { cause: error })
     },
     made(madeTool) {
@@ -205,7 +205,7 @@ export function guardTool<Create extends (options: never) => object>(tool: Creat
   })
 }
 
-/** Marks the `invoke` of guarded tools: the framework's copies of a tool have the mark, too. */
+/** Marks the `invoke` of guarded tools. The framework's copies of a tool keep the mark. */
 const GUARDED = Symbol.for('tacho.guarded')
 
 /**
@@ -262,13 +262,13 @@ function namesOf(tacho: Recorder): Set<string> {
   return sharedIn(coreOf(tacho), 'openai-agents.guarded', () => new Set<string>())
 }
 
-/** The nearest span of this kind in the same agent. */
+/** The nearest enclosing span of this kind in the same agent. */
 function spanAround(around: Open | undefined, kind: 'function' | 'agent'): Open | undefined {
   const type = around?.data?.['type']
   return type === kind ? around : type === 'agent' ? undefined : around && spanAround(around.around, kind)
 }
 
-/** Undefined outside an agent. A hand-off is a tool that the list of the agent does not have. */
+/** The tools of the span's agent; undefined outside an agent. A hand-off is a tool that is not in the agent's list. */
 function toolsOf({ data = {}, around }: Open): ((name: string) => boolean) | undefined {
   const { type, tools } = data
   if (type !== 'agent') return around && toolsOf(around)
@@ -277,7 +277,7 @@ function toolsOf({ data = {}, around }: Open): ((name: string) => boolean) | und
 
 const isModelCall = ({ type }: Fields) => type === 'generation' || type === 'response'
 
-/** Recognises an aborted request by its text, because the framework passes on only the text of the client's error. */
+/** Whether the error is an aborted request. Found by its text, because the framework passes on nothing else. */
 const isAborted = (error: unknown) =>
   /request was aborted|^AbortError/i.test(String(fields(fields(error)['data'])['error']))
 
@@ -291,7 +291,7 @@ function requestOf(data: Fields) {
 
 function resultOf(data: Fields): ModelResult {
   const response = fields(data['_response'])
-  // A chat completion is the only item of its output.
+  // For a chat completion, the output has one item: the completion.
   const completion = fields(fields(data['output'])[0])
   const choice = fields(fields(completion['choices'])[0])
   const usage = nonzeroUsage(completion['usage'] ?? data['usage'] ?? response['usage'])

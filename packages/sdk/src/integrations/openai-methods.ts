@@ -36,7 +36,7 @@ export const EMBEDDINGS: Method = {
   stream: () => new ChatStream(),
 }
 
-/** The output of several candidates is a list. */
+/** For several candidates, the output is a list. */
 function chatResult(model: unknown, usage: unknown, asked: readonly Fields[]): ModelResult {
   const messages = messagesOf(asked)
   return {
@@ -49,7 +49,7 @@ function chatResult(model: unknown, usage: unknown, asked: readonly Fields[]): M
   }
 }
 
-/** Candidates that are read. No provider sends as many. */
+/** Most candidates that are read. Providers send fewer. */
 const CHOICES_MAX = 256
 
 /** Pieces of one candidate. */
@@ -61,7 +61,7 @@ interface ChoicePieces {
 
 interface ToolCallPieces {
   id: unknown
-  /** A custom call has a text in place of JSON. */
+  /** A custom call has plain text instead of JSON arguments. */
   type: 'function' | 'custom'
   function: { name: string; arguments: string }
 }
@@ -69,7 +69,7 @@ interface ToolCallPieces {
 class ChatStream implements Collector {
   #model: unknown
   #usage: unknown
-  /** By index: their pieces arrive in any order. */
+  /** Keyed by index, because pieces arrive in any order. */
   readonly #choices = new Map<unknown, ChoicePieces>()
 
   get isComplete(): boolean {

@@ -1,4 +1,4 @@
-/** Guarded below all that a framework does to the input of a tool. */
+/** Guards a tool's `execute`: it gets the input after all changes by the framework. */
 import type { ToolBlockedError } from '../guard/blocked.ts'
 import type { StopSignal } from '../delivery/runtime.ts'
 import type { Tacho } from '../tacho.ts'
@@ -7,7 +7,7 @@ import { fitsSchema } from './fits.ts'
 import { fields, guarded, type Fields } from './host.ts'
 
 interface Framework {
-  /** Name for events and conditions. @param args the arguments of `execute` after the input. */
+  /** The tool's name in events and conditions. @param args the arguments of `execute` after the input. */
   name(args: readonly unknown[], options: Fields, tool: object): string
   signal(args: readonly unknown[]): StopSignal | undefined
   callId(args: readonly unknown[]): unknown
@@ -50,7 +50,7 @@ export function guardedFactory<Create extends Function>(create: Create, tacho: T
 
 interface MethodCall {
   readonly name: string
-  /** Index of the argument that is the input. */
+  /** Index of the input among the arguments. */
   readonly at: number
   refused?(error: ToolBlockedError): unknown
 }

@@ -3,8 +3,8 @@ import type { WrapOptions } from '../guard/rules.ts'
 import { beginPart } from './host.ts'
 
 /**
- * @internal The tool itself, which cannot be guarded; it is recorded that it runs unguarded.
- * @throws TypeError unless the host allows that.
+ * @internal Returns a tool that cannot be guarded, and records that it runs unguarded.
+ *   @throws TypeError unless the host allows that.
  */
 export function unguarded<Tool>(
   tacho: Recorder,

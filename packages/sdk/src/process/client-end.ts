@@ -25,9 +25,9 @@ interface Ended {
 /** Ends a client with its process. Returns a function that cancels this. */
 export function endWith(core: Ended, flush: (timeoutMs?: number) => Promise<FlushResult>): () => void {
   const { sender, settings, diagnostics, openRuns, leavers } = core
-  // `tacho record` leaves this program to its SDK. Without the variable, this throws.
+  // Tell `tacho record` that an SDK records this program. Throws without the variable.
   readSafely(() => settings.enabled && appendFileSync(process.env['TACHO_RECORDED_BY'] as string, ''), undefined)
-  /** A delivery was not completed in its time. */
+  /** Whether a delivery did not finish in its time. */
   let isGivenUp = false
 
   function giveUp(left: number): void {
@@ -42,7 +42,7 @@ export function endWith(core: Ended, flush: (timeoutMs?: number) => Promise<Flus
     flushOnSignals: settings.flushOnSignals,
     hasQueued: () => sender.held.queued > 0 || core.control?.hasQueued === true,
     async flush() {
-      // If the host is over, its time for a flush has passed already.
+      // If only our requests kept the host running, the time for a flush has passed already.
       const isOver = isHostOver()
       const { left } = await flush(isOver ? 0 : undefined)
       if (!isOver) await core.control?.leave()

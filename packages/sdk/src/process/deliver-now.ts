@@ -33,7 +33,7 @@ process.on('uncaughtException', () => process.exit(1))
  * again.
  */
 const NODE = /^node(js)?[\d.]*(\.exe)?$/i
-/** Flags of the host without which the other process may not reach the service. The others could run the host's code. */
+/** The host's flags that the child process may need to reach the service. Other flags could run the host's code. */
 const NETWORK_FLAG = /^--use-((system|openssl|bundled)-ca|env-proxy)$/
 /** Most bytes of events, in full batches. */
 const INPUT_BYTES = 33_554_432
@@ -51,7 +51,7 @@ interface Queued {
   readonly verdict: typeof verdictOf
 }
 
-/** Queue whose items a client delivers beside the events of this sender, one for each request. */
+/** For a sender: a queue whose items are delivered together with its events, one for each request. */
 export const besideOf = new WeakMap<Sender, Queued>()
 
 type Post = readonly [path: string, body: string]
@@ -60,7 +60,7 @@ interface Permission {
   permission?: { has(scope: 'child'): boolean }
 }
 
-/** Why nothing could be sent at the end. */
+/** Explains why nothing could be sent at the end. */
 export const hint = (): string =>
   (process as Permission).permission?.has('child') === false
     ? ' With --permission, a process that ends at once delivers only with --allow-child-process.'

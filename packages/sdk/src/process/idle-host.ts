@@ -1,13 +1,13 @@
 /**
- * A request keeps the process running. When the host's work is over, a service that never answers must not: after the time of
- * a flush, the requests under way end, and `beforeExit` follows.
+ * Ends requests that alone keep the process running: when the host has finished, a service that never answers must not
+ * block its exit. After the time of a flush, the requests are aborted, and `beforeExit` follows.
  */
 import { clearTimeout, setTimeout } from 'node:timers'
 import process from 'node:process'
 
 const LOOKED_MS = 100
 const OVER_MS = 1_000
-/** Output to pipes and terminals is listed, and keeps no process running. */
+/** Node lists outputs to pipes and terminals, but they do not keep a process running. */
 const OUTPUTS = new Set(['PipeWrap', 'TTYWrap'])
 const OUTPUTS_MAX = 2
 let requests = 0
@@ -22,7 +22,10 @@ interface Waiting {
   endWait?: (() => void) | undefined
 }
 
-/** @param endWait of a request that waits for news: it ends without a loss. @returns ends the watch, with the request. */
+/**
+ * @param endWait set for a long poll, which can end without a loss. @returns a function that ends the watch; call it
+ * when the request ends.
+ */
 export function endWithHost(endRequests: () => void, afterMs: number, { endWait }: Waiting): () => void {
   requests += 1
   let wasOver = false
@@ -30,7 +33,7 @@ export function endWithHost(endRequests: () => void, afterMs: number, { endWait 
   function lookAtHost(): void {
     timer = setTimeout(lookAtHost, LOOKED_MS).unref()
     const isOver = onlyRequestsLeft()
-    // A host that waits only for the SDK, for a moment, continues.
+    // The host may wait for the SDK only for a moment, so end a poll only if the host was over twice.
     if (endWait) return wasOver && isOver ? endWait() : void (wasOver = isOver)
     if (!isOver) return
     overAt = performance.now()
@@ -42,7 +45,7 @@ export function endWithHost(endRequests: () => void, afterMs: number, { endWait 
   }
 }
 
-/** Requests of many clients look at the process together: a look takes the longer the more it does. */
+/** The requests of all clients share one check, because a check is slow in a busy process. */
 function onlyRequestsLeft(): boolean {
   if (performance.now() - lookedAt >= LOOKED_MS / 2) {
     lookedAt = performance.now()
@@ -51,7 +54,7 @@ function onlyRequestsLeft(): boolean {
   return isIdle
 }
 
-/** If the host goes on after all, its events are sent again. Bun and Deno do not say what keeps them running. */
+/** If the host continues after all, its events are sent again. Bun and Deno do not report what keeps them running. */
 function lookOnce(): boolean {
   const held = process.getActiveResourcesInfo?.().filter((name) => name !== 'TLSWrap') ?? []
   const others = held.filter((name) => name !== 'TCPSocketWrap')

@@ -8,8 +8,8 @@ import { endWith } from './client-end.ts'
 import { deliverNow } from './deliver-now.ts'
 import { endWithHost } from './idle-host.ts'
 
-// Take timers from the module: the globals may be fake before the import, as with Jest's `fakeTimers: { enableGlobally: true }`.
-// As a whole, because not every runtime has all of it.
+// Use timers from the module, because the globals may already be fake, as with Jest's `fakeTimers: { enableGlobally:
+// true }`. Assign the whole module: not every runtime has all timers.
 Object.assign(timers, nodeTimers)
 
 const parts = {
@@ -22,6 +22,6 @@ const parts = {
 
 export type HostProcess = typeof parts
 
-/** Undefined where no process ends although Node's modules are there. */
+/** Undefined on platforms that have Node's modules but no process that ends. */
 export const host: HostProcess | undefined =
   !isWorkerd && typeof (globalThis as { process?: { on?: unknown } }).process?.on === 'function' ? parts : undefined

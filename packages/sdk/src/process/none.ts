@@ -1,4 +1,7 @@
-/** Used where no process ends: browsers and edge workers. package.json chooses between this file and node.ts with whole.ts. */
+/**
+ * Used on platforms without a process that ends: browsers and edge workers. package.json selects this file, or node.ts
+ * with whole.ts.
+ */
 import type { HostProcess } from './node.ts'
 import type { Whole } from './whole.ts'
 

@@ -8,12 +8,12 @@ import { besideOf } from './deliver-now.ts'
 import { host } from './node.ts'
 import { streamed } from './streamed.ts'
 
-/** Elsewhere, issue records are loaded on first use. */
+/** Loads issue records at once. On other platforms, they are loaded on first use. */
 function openIssues(core: IssueParts & { readonly sender: Sender }): IssueRecords {
   const { spool, enabled } = core.settings
   const issues = new IssueRecords(core)
   besideOf.set(core.sender, { from: issues.sender, path: '/issue-records', verdict: receiptOf })
-  // A failing spool is reported by the events, which use it too.
+  // Ignore a failing spool here: the events, which use it too, report it.
   const keptWhole = {
     suffix: '.issues',
     id: 'clientRecordId',

@@ -110,7 +110,7 @@ export class FakeService {
     const isNew = !this.#records.has(key)
     const isSame = this.#records.get(key) === evidence
     if (isNew) this.#records.set(key, evidence)
-    // A claim runs an approved call, and is not an issue.
+    // A claim of an approval is not an issue.
     const isClaim = issue.detectionType === 'APPROVAL_PENDING'
     if (isNew && !isClaim) this.issues.push(issue)
     return reply(202, { recordId: this.#id(), status: 'RECEIVED', isNew, ...(isClaim && !isNew && { isSame }) })

@@ -1,7 +1,7 @@
 /** Replays a tape for a function of your tests. `tacho replay` in a process beside this one has the cursor, for all languages. */
 
 export interface ReplayOptions {
-  /** `tools`: models are live. */
+  /** `tools`: models are live, and tools are answered by the tape. */
   mode?: 'strict' | 'tools' | undefined
   /** Paths that may differ, such as `tool.input.requestId` or `model.system`. */
   ignore?: readonly string[] | undefined
@@ -28,7 +28,7 @@ export async function replay<T>(
   const { env } = process
   if (env['TACHO_REPLAY']) throw new Error('A replay runs already.')
   const former = { ...env }
-  // From now on nothing guarded runs, and no other replay begins.
+  // Set at once: from now on nothing guarded runs, and no other replay begins.
   let host: { kill(): void } | undefined
   let variables: Record<string, string> = { TACHO_REPLAY: 'http://127.0.0.1:9' }
   Object.assign(env, variables)
