@@ -17,7 +17,7 @@ export type Compiled =
 
 let store: ConditionStore | undefined
 
-/** Checking takes most of the time of a process that decides once. */
+/** Caches checked conditions: in a process that decides once, checking takes most of the time. */
 export function keepConditionsIn(givenStore: ConditionStore | undefined): void {
   store = givenStore
 }

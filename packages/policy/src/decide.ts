@@ -34,7 +34,7 @@ export type Match = PolicyName & {
   readonly action: string
   /** The effective action: `action`, or BLOCK if it is unknown. */
   readonly effect: Action
-  /** Matched only because its condition failed. */
+  /** True if the match comes only from a condition that failed. */
   readonly failed: boolean
   /** Why it failed, without a place in the condition; absent if it did not. */
   readonly failure?: string

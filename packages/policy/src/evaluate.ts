@@ -5,14 +5,17 @@ import { Failure, type FactReader, OutOfSteps, Scope, Unreadable } from './evalu
 import { isShort } from './language/syntax.ts'
 import { VARIABLE_NAMES, type Facts } from './language/variables.ts'
 
-/** Unreadable: failed because the input cannot be read, or because it ran out of steps, which only a large input needs. */
+/**
+ * `isUnreadable`: the condition failed because the input cannot be read, or because it ran out of steps, which only a
+ * large input causes.
+ */
 export type Evaluation =
   | { readonly ok: true; readonly matched: boolean }
   | { readonly ok: false; readonly message: string; readonly isUnreadable?: boolean }
 
 const NAME = VARIABLE_NAMES.indexOf('tool.name')
 
-/** Never throws, keeps no state, and does a bounded amount of work. The message contains no facts. */
+/** Evaluates a condition. Never throws, keeps no state, and does bounded work. The message contains no facts. */
 export function evaluate(condition: Condition, facts: Facts): Evaluation {
   return evaluateWith(condition, factReader(facts))
 }

@@ -7,7 +7,7 @@ export const POLICY_LIMITS = {
   sourceChars: 4096,
   /** Operators, names, literals and calls in a condition. */
   nodes: 1000,
-  /** Levels of a condition's syntax tree; each link of a chain such as `a || b || c` is one. */
+  /** Levels of a condition's syntax tree. Each operator of a chain such as `a || b || c` adds one. */
   nestingLevels: 250,
   /** Nesting of `all`, `exists`, `exists_one`, `map` and `filter`. */
   comprehensionLevels: 2,

@@ -1,7 +1,7 @@
 /**
- * Message of a policy to the model, the approver and the record. It travels in the policy's description, after the first line
- * that begins with "Message:", because the policy object of the API has no member for it; clients that do not know it show it
- * with the description.
+ * The message of a policy to the model, the approver and the record. It is stored in the policy's description, after
+ * the first line that begins with "Message:", because the policy object of the API has no member for it. Clients that
+ * do not know this show it as part of the description.
  */
 import { POLICY_LIMITS } from './limits.ts'
 
@@ -19,7 +19,7 @@ export function messageOf(description: string | null | undefined): string | null
   return characters.length <= most ? characters.join('') : `${characters.slice(0, most - 1).join('')}…`
 }
 
-/** A description without the message for models in it. */
+/** The description without its message. */
 export function purposeOf(description: string | null | undefined): string | null {
   if (typeof description !== 'string') return null
   const start = START.exec(description)

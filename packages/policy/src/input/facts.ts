@@ -5,7 +5,7 @@ import { toolNameOf } from '../language/tool-name.ts'
 import { Failure, isMap, type FactReader, Unreadable, type Value } from '../evaluation/value.ts'
 import { type Facts, VARIABLE_NAMES, type VariableName } from '../language/variables.ts'
 
-/** Name of the fact for `tool.name` in a condition that reads `tool.server`. */
+/** Name of the fact that replaces `tool.name` in a condition that reads `tool.server`. */
 const OWN = "tool's own name"
 
 export const NO_HISTORY = new Failure('the history of the run is not known')

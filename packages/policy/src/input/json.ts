@@ -1,6 +1,6 @@
 import type { Value } from '../evaluation/value.ts'
 
-/** A value is not plain JSON. The message has its path; `reason` does not, because keys can be facts. */
+/** A value that is not plain JSON. The message contains its path; `reason` does not, because keys can be facts. */
 export class NotPlainJson extends TypeError {
   readonly reason: string
   constructor(path: readonly (string | number)[], reason: string) {
@@ -41,7 +41,7 @@ export function copyJson(source: unknown, bounds: { readonly values: number; rea
   function copyList(list: readonly unknown[]): Value {
     refuseToJson(list)
     const copies: Value[] = []
-    // By index: a hole reads as undefined and is rejected.
+    // Loop by index, so that a hole reads as undefined and is rejected.
     for (let index = 0; index < list.length; index++) {
       path.push(index)
       copies.push(copy(list[index]))

@@ -1,8 +1,8 @@
 /**
- * Masked members must not hide whether the shown input is the approved one. Each is replaced by a seal before the input is
- * hashed, so whoever has the masked input and the seals computes the same hash, and learns nothing about the masked values.
- *
- * A seal is keyed by the API key: without it, nobody can try card numbers until one fits.
+ * Hashes an input so that a reader of its masked form can check that it is the approved one. Each masked value is
+ * replaced by a seal before the input is hashed. The masked input and the seals give the same hash, and reveal nothing
+ * about the masked values. The API key is the key of a seal: without it, nobody can guess a card number by trying all
+ * of them.
  */
 import { hmac } from '@noble/hashes/hmac.js'
 import { sha256 } from '@noble/hashes/sha2.js'
@@ -13,13 +13,15 @@ import { POLICY_LIMITS } from '../limits.ts'
 
 const VERSION = 'tacho-input-2'
 const KEY_NAME = 'tacho-seal-1'
-/** An input that has such an object itself must not pass for a sealed one: it is sealed too. */
+/** The member of a seal. An input's own object with this member is sealed too, so that it cannot pass for a seal. */
 const SEAL = 'tachoSeal'
 
-/** By JSON Pointer: 64 hexadecimal digits. */
+/** Seals by JSON Pointer. Each has 64 hexadecimal digits. */
 export type InputSeals = Readonly<Record<string, string>>
 
-/** The seals do not belong to the input: a pointer that leads nowhere or into another, or an object that looks sealed. */
+/**
+ * Thrown if seals do not belong to the input: a pointer leads nowhere or into another one, or an object looks sealed.
+ */
 export class UnfitSeals extends Error {}
 
 /** The key of all seals of a client. */
@@ -27,7 +29,10 @@ export function sealKey(apiKey: string): Uint8Array {
   return hmac(sha256, utf8ToBytes(apiKey), utf8ToBytes(KEY_NAME))
 }
 
-/** `masked`: pointers to the values that masking changed, none inside another. Values that look sealed are added. */
+/**
+ * @param masked pointers to the values that masking changed, none inside another. Values that look like seals are
+ * sealed too.
+ */
 export function sealInput(key: Uint8Array, input: unknown, masked: readonly string[]): InputSeals {
   copyJson(input, { values: Infinity, levels: POLICY_LIMITS.inputLevels })
   const seals = new Map<string, string>()
@@ -67,14 +72,14 @@ export function sealedInputHash(toolName: string, input: unknown, seals: InputSe
     if (looksSealed(value)) throw new UnfitSeals('A value that is not sealed looks sealed')
     if (Array.isArray(value)) return value.map((item, index) => replaced(item, mark?.members.get(String(index))))
     if (!isContainer(value)) return value
-    // Defines `__proto__` as any other member.
+    // Object.fromEntries defines `__proto__` like any other member.
     return Object.fromEntries(
       Object.entries(value).map(([name, item]) => [name, replaced(item, mark?.members.get(name))]),
     )
   }
 }
 
-/** The value that a JSON Pointer names. Undefined: there is none. */
+/** The value at a JSON Pointer; undefined if there is none. */
 export function valueAt(input: unknown, pointer: string): unknown {
   let value = input
   for (const name of namesOf(pointer)) {
@@ -85,7 +90,7 @@ export function valueAt(input: unknown, pointer: string): unknown {
   return value
 }
 
-/** A tree, so that the work is bounded by the size of the input, however long its keys are. */
+/** A tree of marked places. The work is bounded by the size of the input, however long its keys are. */
 interface Mark {
   seal?: string
   members: Map<string, Mark>
@@ -107,7 +112,7 @@ function treeOf(entries: readonly (readonly [pointer: string, seal: string])[]):
   return root
 }
 
-/** RFC 6901. */
+/** The names in a JSON Pointer (RFC 6901). */
 function namesOf(pointer: string): string[] {
   if (pointer === '') return []
   if (!pointer.startsWith('/')) throw new UnfitSeals('A pointer does not begin with /')

@@ -205,7 +205,7 @@ function typeOfLiteral({ value }: NodeOf<'literal'>): Type {
   }
 }
 
-/** The result type for these operands: dyn if several are possible, undefined if there is none. */
+/** The result type for these operand types: dyn if several are possible, undefined if there is none. */
 function resultOf(signatures: readonly Signature[] = [], argumentTypes: readonly Type[]): Type | undefined {
   const results = signatures
     .filter(([asked]) => asked.every((type, index) => accepts(type, argumentTypes[index] as Type)))
@@ -227,7 +227,7 @@ function isContainer(container: Type, element: Type): boolean {
   return isDynamic(container) || (container.name === 'map' && accepts(STRING, element))
 }
 
-/** Hints for common mistakes: ints mixed with doubles of tool.input, and times that are texts there. */
+/** Hints for common mistakes: comparing ints with the doubles of tool.input, and times with its texts. */
 function binaryHint(node: NodeOf<'binary'>, left: Type, right: Type): { at: Node; hint: string } | undefined {
   const sides = [
     { at: node.left, type: left, other: right },

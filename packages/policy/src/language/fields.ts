@@ -9,7 +9,7 @@ import { type VariableName, VARIABLE_NAMES } from './variables.ts'
 export type Fields = {
   readonly variables: readonly VariableName[]
   readonly inputPaths: readonly Path[]
-  /** The only tools that the condition can match, as it names them. Empty: also others. */
+  /** The only tools that the condition can match, as the condition spells them. Empty: it can match other tools too. */
   readonly toolNames: readonly string[]
   /** The expected type of each path, if comparisons or methods show one. */
   readonly inputTypes: readonly { readonly path: Path; readonly type: InputType }[]
@@ -17,9 +17,9 @@ export type Fields = {
 
 export type InputType = 'string' | 'double' | 'bool'
 
-/** Null: each element of a list, or each key of a map. */
+/** Null stands for each element of a list, or each key of a map. */
 type Path = readonly (string | number | null)[]
-/** The loop variables. Undefined: not a part of the input. */
+/** The loop variables with their paths. Undefined: not a part of the input. */
 type Scope = ReadonlyMap<string, Path | undefined>
 const NO_LOOP: Scope = new Map()
 
@@ -67,7 +67,10 @@ export function fieldsOf({ root }: { readonly root: Node }): Fields {
   }
 }
 
-/** A conjunction matches only the tools of each part; an alternative, those of both sides, if both name some. */
+/**
+ * The tools that a condition can match. For a conjunction, those of one part that names some. For an alternative, those
+ * of both sides, if both name some.
+ */
 function toolNamesIn(node: Node): readonly string[] {
   if (node.kind !== 'binary') return []
   const { operator, left, right } = node

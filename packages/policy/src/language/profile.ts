@@ -1,9 +1,9 @@
 import { VARIABLE_NAMES } from './variables.ts'
 
-/** Only conditions of labels can read the output: a policy decides before the tool runs. */
+/** Only conditions of labels can read the output, because a policy decides before the tool runs. */
 export const OUTPUT = 'tool.output'
 
-/** Fields by variable: `tool` has name, input and so on; a variable without a dot has none. */
+/** Field names by variable: `tool` has name, input and so on. A variable without a dot has no fields. */
 export const FIELDS: ReadonlyMap<string, readonly string[]> = fieldsByRoot()
 
 function fieldsByRoot(): Map<string, string[]> {

@@ -58,7 +58,7 @@ export function loopOf(node: NodeOf<'method'>): Loop | undefined {
   return LOOPS.find((loop) => loop === `${node.name}/${node.values.length}`)
 }
 
-/** The text of a text literal. */
+/** The value of a text literal. */
 export function literalText(node: Node | undefined): string | undefined {
   return node?.kind === 'literal' && typeof node.value === 'string' ? node.value : undefined
 }
@@ -69,7 +69,7 @@ export function dottedName(node: Node): string | undefined {
   return node.kind === 'field' && node.object.kind === 'name' ? `${node.object.name}.${node.key}` : undefined
 }
 
-/** The tool in `tool.name == "pay" && …`: for all others, the condition is false. */
+/** The tool in `tool.name == "pay" && …`: the condition is false for every other tool. */
 export function firstToolOf(node: Node): string | undefined {
   if (node.kind !== 'binary') return undefined
   const { operator, left, right } = node
@@ -77,14 +77,15 @@ export function firstToolOf(node: Node): string | undefined {
   return operator === '==' && dottedName(left) === 'tool.name' ? literalText(right) : undefined
 }
 
-/** Whether a node reads the past of the run beside its arguments. */
+/** Whether a node itself reads the past of the run, apart from its arguments. */
 export function isOfHistory(node: Node): boolean {
   return node.kind === 'call' && node.name === 'origin'
 }
 
 /**
- * The only tool whose calls a loop over `run.calls` looks at, if a part of its condition says so: `c.tool == "pay" && …`. The
- * others cannot change the result, because false decides a conjunction even beside an error.
+ * The only tool whose calls a loop over `run.calls` examines, if a part of its condition names it:
+ * `c.tool == "pay" && …`. Other calls cannot change the result, because false decides a conjunction even if another
+ * part fails.
  */
 export function onlyToolOf(node: NodeOf<'method'>): string | undefined {
   const [variable, condition] = node.values
@@ -103,14 +104,14 @@ export function onlyToolOf(node: NodeOf<'method'>): string | undefined {
   return toolIn(condition)
 }
 
-/** Operators of a loop's condition: the one that joins its parts, and the one with which a part excludes a call. */
+/** Operators of a loop's condition: the one that joins its parts, and the one by which a part excludes a call. */
 function operatorsOf({ name }: NodeOf<'method'>): readonly [joiner: string, comparison: string] {
   return name === 'all' ? ['||', '!='] : ['&&', '==']
 }
 
 /**
- * The path and the value in `c.input.id == tool.input.id && …` of a loop over `run.calls`. The value is a variable, or a field of
- * one. Nothing that stands before spends a step, so the turns of calls that have another value cost nothing else.
+ * The path and the value in `c.input.id == tool.input.id && …` of a loop over `run.calls`. The value is a variable, or
+ * a field of one. Parts before it spend no steps, so calls with another value cost no more than this comparison.
  */
 export function soughtInputOf(node: NodeOf<'method'>): { path: readonly string[]; value: Node } | undefined {
   const [variable, condition] = node.values as [Node, Node]
@@ -140,19 +141,21 @@ export function soughtInputOf(node: NodeOf<'method'>): { path: readonly string[]
   return undefined
 }
 
-/** Whether it is a text that is compared without a step. */
+/** Whether a value is a text that is compared without spending a step. */
 export function isShort(value: unknown): value is string {
   return typeof value === 'string' && value.length < 32
 }
 
-/** The names in `a.b.c`. Empty for anything else. */
+/** The names in `a.b.c`; empty for any other node. */
 function pathOf(node: Node): readonly string[] {
   if (node.kind === 'name') return [node.name]
   const path = node.kind === 'field' ? pathOf(node.object) : []
   return path.length > 0 && node.kind === 'field' ? [...path, node.key] : []
 }
 
-/** Whether a loop over the calls of the run reads nothing else, and no input: old calls lose theirs. */
+/**
+ * Whether a loop over the run's calls reads nothing besides the calls, and no input: old calls no longer have theirs.
+ */
 export function isOfSettled(node: NodeOf<'method'>): boolean {
   const [variable, ...bodies] = node.values
   const names = new Set<unknown>()

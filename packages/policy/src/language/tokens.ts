@@ -13,13 +13,13 @@ export class SyntaxFault extends Error {
 
 export type Token = { readonly start: number; readonly end: number } & (
   | { readonly kind: 'literal'; readonly value: Literal }
-  // An int can be too large by one until its sign is known.
+  // An int may be too large by one until its sign is known: -9223372036854775808 is valid.
   | { readonly kind: 'int'; readonly value: bigint }
   // A name in backticks is allowed only after a dot.
   | { readonly kind: 'name' | 'quoted name' | 'symbol' | 'end'; readonly text: string }
 )
 
-// All are sticky. None can backtrack more than once over its input.
+// All patterns are sticky. None can backtrack more than once over its input.
 const SPACE = /(?:[\t\n\f\r ]|\/\/[^\n\r]*)*/y
 const NAME = /[A-Z_a-z]\w*/y
 const QUOTED_NAME = /`([\w./ -]+)`/y

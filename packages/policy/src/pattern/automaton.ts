@@ -13,11 +13,12 @@ const OUT = 1
 const ARGUMENT = 2
 const CHARACTERS = 3
 
-/** A set of pending instructions, and the known transitions by character. */
+/** Pending instructions, with the known transitions by character. */
 type State = { readonly pending: readonly number[]; next?: Map<number, State | true> }
 
-// About 200 kB per automaton; then the cached states are dropped. The library's own matcher keeps 10,000 states of 10 kB
-// forever (measured: 97 MB for one pattern and 100 kB of text), then falls back to an interpreter at 2 to 14 µs per character.
+// Most cached numbers of an automaton, about 200 kB; then its states are dropped. The library's own matcher keeps
+// 10,000 states of 10 kB forever (measured: 97 MB for one pattern and 100 kB of text), then falls back to an
+// interpreter at 2 to 14 µs per character.
 const REMEMBERED = 8192
 
 /**
@@ -127,7 +128,7 @@ export class Automaton {
     return active
   }
 
-  /** Marks in #seen from an earlier round do not count. */
+  /** Starts a new round, in which earlier marks in #seen do not count. */
   #nextRound(): number {
     if (this.#round === 0xffff_ffff) {
       this.#seen.fill(0)

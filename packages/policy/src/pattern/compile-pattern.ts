@@ -4,7 +4,10 @@ import { compileProgram } from './compile-program.ts'
 import { POLICY_LIMITS } from '../limits.ts'
 import { type Pattern, setPattern } from './pattern.ts'
 
-/** Compiles the pattern of a literal, for its build. Returns an error message if it is not valid. */
+/**
+ * Compiles the pattern of a literal, for when the condition is built. Returns an error message if the pattern is not
+ * valid.
+ */
 export function compilePattern(literal: object, source: string): { readonly message: string } | undefined {
   const result = compiled(source)
   if ('message' in result) return result

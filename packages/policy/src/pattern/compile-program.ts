@@ -3,7 +3,7 @@ import { FIELDS, HEAD, type Program, RUNE } from './program.ts'
 
 type Instruction = ReturnType<ReturnType<RE2JS['re2']>['prog']['getInst']>
 
-/** @throws RE2JSSyntaxException if it is no RE2 pattern. */
+/** @throws RE2JSSyntaxException if the source is not an RE2 pattern. */
 export function compileProgram(source: string): Program {
   const compiled = RE2JS.compile(source).re2().prog
   const size = compiled.numInst()
@@ -35,11 +35,11 @@ function rangesOf({ runes, arg }: Instruction): readonly number[] {
 
 const anyCase = new Map<number, readonly number[]>()
 
-/** All cases of a character, as ranges: the library knows them. */
+/** All cases of a character, as ranges. The library knows the cases. */
 function anyCaseOf(rune: number): readonly number[] {
   const known = anyCase.get(rune)
   if (known) return known
-  // With a second character, the class stays a class. It comes first, because it is before all that have cases.
+  // A second character keeps the class from being simplified. A line feed sorts before all characters that have cases.
   const { prog } = RE2JS.compile(`(?i)[\n${String.fromCodePoint(rune)}]`).re2()
   const ranges = prog.getInst(prog.start).runes.slice(2)
   anyCase.set(rune, ranges)

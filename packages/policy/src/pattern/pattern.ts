@@ -4,7 +4,7 @@ import type { Scope } from '../evaluation/value.ts'
 /** A regular expression of a condition. RE2 syntax only: no backtracking, no back references. */
 export type Pattern = { readonly automaton: Automaton }
 
-/** By the literal in the condition: its check compiles it, and its build uses it. */
+/** Keyed by the literal in the condition: the check compiles the pattern, and building the condition uses it. */
 const patterns = new WeakMap<object, Pattern>()
 
 export function patternOf(literal: object): Pattern | undefined {

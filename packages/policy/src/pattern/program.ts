@@ -1,6 +1,7 @@
 /**
- * A compiled pattern as numbers, which a file can keep: the first instruction; FIELDS numbers for each instruction (its code,
- * the next one, its argument, where its characters are); then the characters: a count, and so many ranges.
+ * A compiled pattern as numbers, so that it can be stored in a file: the first instruction; FIELDS numbers for each
+ * instruction (code, next instruction, argument, place of its characters); then the characters: the number of ranges,
+ * and the ranges.
  */
 export type Program = Int32Array
 
