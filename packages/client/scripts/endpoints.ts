@@ -9,7 +9,7 @@ import type { Route } from '@tacho/contract/web/route.ts'
 import { ROUTES } from '@tacho/contract/web/routes.ts'
 import type { Endpoint } from '../src/endpoint.ts'
 
-/** The files, by name, with what they must say. */
+/** The generated files: content by name. */
 export const FILES: ReadonlyMap<string, string> = new Map([
   ['public.ts', sourceOf('PUBLIC_ENDPOINTS', ROUTES)],
   ['operator.ts', sourceOf('OPERATOR_ENDPOINTS', OPERATOR_ROUTES)],
@@ -24,7 +24,7 @@ if (import.meta.main) {
 
 function sourceOf(constant: string, routes: Record<string, Route>): string {
   const rows = Object.entries(routes)
-    // Where a browser is sent; nothing calls it.
+    // Leave out redirects of a browser, which no client calls.
     .filter(([, { status }]) => status !== 303)
     .map(([name, route]) => `  ${name}: ${JSON.stringify(endpointOf(route))},\n`)
   return [

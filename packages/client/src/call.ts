@@ -44,7 +44,7 @@ type Part<Key extends string, Value> = unknown extends Value
     ? { [K in Key]?: Value }
     : { [K in Key]: Value }
 
-/** An optional member may be undefined, and is then left out. */
+/** An optional member may be undefined; it is then left out of the request. */
 type Loose<Value> = { [K in keyof Value]: {} extends Pick<Value, K> ? Value[K] | undefined : Value[K] }
 
 /** The result of a call. `ok` separates success from the rest; `code` separates the errors. */
@@ -58,7 +58,7 @@ interface Answered<Status extends number, Body> {
   readonly ok: true
   readonly status: Status
   readonly value: Body
-  /** The JSON as received: recorded data keeps every digit. Empty for bytes and streams. */
+  /** The JSON text as received, in which recorded data keeps every digit. Empty for bytes and streams. */
   readonly text: string
   readonly headers: Headers
 }

@@ -4,7 +4,7 @@ export interface Connection {
   url: string
   /** Credentials, sent with each call. */
   headers: Readonly<Record<string, string>>
-  /** Below `url`. */
+  /** Path below `url`. */
   prefix: string
   timeoutMs: number
   maxReplyBytes: number

@@ -17,7 +17,7 @@ interface Given {
 }
 
 const IDEMPOTENCY_KEY: typeof IDEMPOTENCY_KEY_HEADER = 'Idempotency-Key'
-/** The service may notice a lost connection later than the client. */
+/** Pause before the second attempt: the service may notice a lost connection later than the client. */
 const REPEAT_PAUSE_MS = 250
 
 export function createClient<Routes extends Record<string, Route>>(
@@ -55,7 +55,7 @@ async function call(
     const reason = signal?.aborted ? 'aborted' : wait.signal.aborted ? 'timeout' : 'no_answer'
     return failure(reason, cause, response)
   } finally {
-    // Bytes may take any time; a stream waits for each message.
+    // Stop the timeout, for bytes when they start. Only a stream keeps it, for each message.
     if (endpoint.reply !== 'events' || !response?.ok) wait.end()
   }
 }
@@ -88,7 +88,7 @@ function requestOf(connection: Connection, endpoint: Endpoint, callInput: Given,
   }
 }
 
-/** 128 random bits. A page without https has no randomUUID. */
+/** 128 random bits. A page without https has no crypto.randomUUID. */
 function newKey(): string {
   return Array.from(crypto.getRandomValues(new Uint8Array(16)), (byte) => byte.toString(16).padStart(2, '0')).join('')
 }

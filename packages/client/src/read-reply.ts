@@ -48,7 +48,7 @@ export async function readRefusal(response: Response, maxBytes: number): Promise
   return { ok: false, reason: 'refused', code: code as string, problem: problem as Problem, ...failed(response) }
 }
 
-/** A call without an answer of the service. */
+/** The failure of a call that the service did not answer. */
 export function failure(reason: Failure['reason'], cause: unknown, response: Response | null = null): Failure {
   const status = response === null ? { status: null, retryAfterMs: null, temporary: false } : failed(response)
   const temporary = reason === 'no_answer' || reason === 'timeout' || status.temporary

@@ -1,6 +1,7 @@
 /**
- * The arguments of a tool: what a model reads of them, and faults that it can correct, in words. A model reads all tools before its first question,
- * so it reads names, kinds and allowed values; the whole rules are checked here, and by the endpoint.
+ * The arguments of a tool: their descriptions for a model, and faults in words, which a model can correct. A model
+ * reads all tools before its first question, so descriptions contain only names, kinds and allowed values. This file
+ * and the endpoint check all rules.
  */
 import type { JsonSchemaType, StandardSchemaWithJSON } from '@modelcontextprotocol/server'
 

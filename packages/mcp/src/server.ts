@@ -18,11 +18,11 @@ import { NOTES, TOOLS } from './tools.ts'
 /** Maximum characters of a result. More would fill a model's context; it can request a smaller page. */
 const RESULT_CHARS_MAX = 400_000
 const PAGE_DEFAULT = 20
-/** A new environment is known after this time. */
+/** Time for which the list of environments is cached. */
 const PLACES_MS = 60_000
 const SIMULATION_WAIT_MS = 20_000
 const SIMULATION_POLL_MS = 500
-/** Tool whose payload can be long. */
+/** The tool whose result can be a long payload. */
 const EVENT = 'readEvent'
 
 const INSTRUCTIONS =
@@ -36,10 +36,10 @@ type Call = (input: { params?: Given; query?: Given }) => Promise<Answer>
 
 type PlaceName = 'environmentId' | 'workspaceId'
 const PLACES: readonly PlaceName[] = ['environmentId', 'workspaceId']
-/** An error names at most this many. */
+/** Most names in an error. */
 const NAMED_MAX = 20
 
-// Made once: over HTTP, each message gets a server of its own.
+// Made once, because over HTTP each message gets a new server.
 const NOTHING = argumentsOf<object>({}, [])
 const CONDITION = argumentsOf<{ condition: string }>({ condition: { type: 'string', minLength: 1 } }, ['condition'])
 const DRAFT = argumentsOf<Draft & Given>(
@@ -54,14 +54,14 @@ const READS = TOOLS.map((tool) => {
 
 /** The parameters of an endpoint as one object. */
 function schemaOf(read: string, { params, query }: Route) {
-  // A model judges no runs.
+  // Leave out the parameters about scores: a model judges no runs.
   const {
     blind: _,
     unjudged: __,
     scoreOrder: ___,
     ...properties
   }: Record<string, object> = { ...params?.properties, ...query?.properties }
-  // The endpoint's default is not what a call without it gets here.
+  // Hide the endpoint's default, because these tools use another one.
   if (properties['limit']) properties['limit'] = { ...properties['limit'], default: undefined }
   if (read === EVENT) properties['offset'] = { type: 'integer', minimum: 0, maximum: Number.MAX_SAFE_INTEGER }
   const required = Object.keys(params?.properties ?? {}).filter((name) => !PLACES.some((place) => place === name))
@@ -119,7 +119,7 @@ export function createTachoServer(client: OperatorClient, version: string, pause
     },
   )
   for (const { name, description, read, route, inputSchema } of READS) {
-    // The contract types each call; here its input comes from the same schema, checked by the protocol's library.
+    // The contract types each call. Here, the protocol's library has checked the input by the same schema.
     const call = client[read as keyof OperatorClient] as unknown as Call
     const placeName = PLACES.find((each) => Object.hasOwn(route.params?.properties ?? {}, each))
     server.registerTool(name, { description, inputSchema, annotations }, async ({ offset, ...toolInput }) => {
@@ -175,7 +175,7 @@ interface EnvironmentPlace {
 
 interface Place {
   readonly id: string
-  /** A result names its source. */
+  /** Members that name the source of a result. */
   readonly members: Readonly<Record<string, object>>
 }
 
@@ -183,7 +183,7 @@ interface Place {
 function placesOf(client: OperatorClient) {
   let known: { readAt: number; places: Promise<EnvironmentPlace[]> } | undefined
   function all(): Promise<EnvironmentPlace[]> {
-    // A server over standard input lives long.
+    // Refresh them: a server over standard input runs for long.
     if (known && Date.now() - known.readAt < PLACES_MS) return known.places
     const places = environments(client)
     known = { readAt: Date.now(), places }
@@ -192,7 +192,7 @@ function placesOf(client: OperatorClient) {
   }
   return {
     all,
-    /** The place of a call; or why there is not exactly one. */
+    /** The place of a call; a sentence if there is not exactly one. */
     async of(name: PlaceName, toolInput: Given): Promise<Place | string> {
       const places = await all()
       const isEnvironment = name === 'environmentId'

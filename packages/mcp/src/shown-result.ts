@@ -10,7 +10,7 @@ export function withMembers(text: string, members: Readonly<Record<string, unkno
   return `{${more}${laterText.trimStart().startsWith('}') ? '' : ','}${laterText}`
 }
 
-/** The items of a list without members that are null or empty. */
+/** The items of a list, without their members that are null or empty. */
 export function withoutEmpty(text: string): string {
   const page = JSON.parse(text) as { items?: unknown }
   return Array.isArray(page.items) ? JSON.stringify(keptValue(page)) : text
@@ -20,7 +20,7 @@ function keptValue(value: unknown): unknown {
   if (Array.isArray(value)) return value.map(keptValue)
   if (typeof value !== 'object' || value === null) return value
   const members = Object.entries(value).map(([name, member]) => [name, keptValue(member)] as const)
-  // The list itself stays, also an empty one.
+  // Keep the list itself, even if it is empty.
   return Object.fromEntries(members.filter(([name, member]) => name === 'items' || !isEmpty(member)))
 }
 

@@ -1,7 +1,7 @@
 /**
- * The tools of the MCP server. Each is one read of the operator API. Its input is the parameters of that endpoint, so it cannot
- * differ from the contract. No tool changes anything or decides approvals: people do that. A model reads all of this before its first question,
- * so it is short.
+ * The tools of the MCP server. Each tool calls one read endpoint of the operator API, and its input is that endpoint's
+ * parameters. So it cannot differ from the contract. No tool changes anything or decides approvals: people do that.
+ * Descriptions are short, because a model reads all of them before its first question.
  */
 import type { OperatorRoutes } from '@tacho/client/operator.ts'
 

@@ -28,7 +28,7 @@ interface Result {
   content: { text: string }[]
 }
 
-/** Where the demo is. There are several environments, so the tools must be told. */
+/** The environment of the demo. Name it in each call, because there are several. */
 async function demoPlace(): Promise<{ environmentId: string }> {
   const all = await read<{ environmentId: string; name: string }[]>('list_environments')
   const { environmentId = '' } = all.find(({ name }) => name === 'tacho-demo') ?? {}
@@ -53,7 +53,7 @@ test('every tool but one only reads, says what it is for, and is on the page; al
   const page = readFileSync(new URL('../../../docs/mcp.md', import.meta.url), 'utf8')
   assert.ok(tools.length > 15)
   for (const { name, description, annotations, inputSchema } of tools) {
-    // Pages of lists are shorter here than the endpoint's: the instructions say how long.
+    // The default differs from the endpoint's, so the schema has none: the instructions contain it.
     assert.doesNotMatch(JSON.stringify(inputSchema.properties?.['limit'] ?? {}), /default/, name)
     assert.equal(annotations?.readOnlyHint, name !== 'simulate_policy', name)
     assert.ok((description ?? '').length > 10, name)
