@@ -1,4 +1,4 @@
-/** `tacho`: the list of commands, and how each of them ends. */
+/** `tacho`: the list of commands, and how a command ends. */
 import { printable } from '@tacho/contract/engine/shown-text.ts'
 import { programVersion } from '@tacho/server/program/program.ts'
 import { Command, CommanderError } from 'commander'
@@ -9,11 +9,11 @@ interface Entry {
   args?: string
   about: string
   hidden?: true
-  /** Adds options, subcommands and actions. Completion builds a program too. */
+  /** Adds options, subcommands and actions. Shell completion loads commands too. */
   load(): Promise<(command: Command, make: typeof createProgram) => void>
 }
 
-/** In the order of the help. Only the named command is loaded, to start quickly. */
+/** In the order of the help. To start fast, only the named command is loaded. */
 export const COMMANDS: Record<string, Entry> = {
   serve: {
     about: 'run the server until Ctrl-C',
@@ -256,13 +256,12 @@ Never pass a key or token as an argument: every user of the machine can see argu
 Exit codes: 0 success; 1 failed; 2 wrong usage; 3 differences found (apply, hook); 130 interrupted. --json prints one JSON document on
 stdout; errors are on stderr.`
 
-/** The command that `args` name is complete; of the others only name and description are known. */
+/** A program in which the command that `args` names is complete; other commands have only a name and a description. */
 export async function createProgram(args: readonly string[]): Promise<Command> {
   const program = new Command('tacho')
     .description('The flight recorder and firewall for AI agents')
     .version(programVersion())
-    // Without positional options, `tacho prompts deploy greeting --version 2` prints the version of the program, and deploys
-    // nothing.
+    // Without this, `tacho prompts deploy greeting --version 2` would print the program's version and deploy nothing.
     .enablePositionalOptions()
     .exitOverride()
     .configureHelp(HELP_SETTINGS)
@@ -280,18 +279,22 @@ export async function createProgram(args: readonly string[]): Promise<Command> {
   return program
 }
 
-/** Shows words of the command line as they were given. The hint of a similar word is a separate line. */
+/**
+ * Formats an error: it repeats words of the command line unchanged, and has the hint of a similar word on its own line.
+ */
 function saidError(text: string): string {
   const [, error = '', hint = ''] = /^(?:error: )?(.*?)(\n\(Did you mean [^\n]*\?\))?\n*$/s.exec(text) ?? []
   return `tacho: ${printable(error)}${hint}\n`
 }
 
-/** `tacho keys --help` and `tacho help keys` name the same command. */
+/** The command in `args`: `tacho keys --help` and `tacho help keys` name the same one. */
 function commandIn(args: readonly string[]): string | undefined {
   return args.find((arg) => arg !== 'help' && !arg.startsWith('-'))
 }
 
-/** Checks the command first: otherwise commander answers `tacho unknown --help` with its own help and success. */
+/**
+ * Whether the command exists. Otherwise commander would answer `tacho unknown --help` with its own help and success.
+ */
 function isKnown(args: readonly string[]): boolean {
   const named = commandIn(args)
   return named === undefined || Object.hasOwn(COMMANDS, named)
@@ -301,7 +304,7 @@ function isNoHelp(arg: string): boolean {
   return !['help', '--help', '-h'].includes(arg)
 }
 
-/** The reader of the output may stop early: `tacho runs list --all | head`. */
+/** Exits when the reader of the output stops early: `tacho runs list --all | head`. */
 function endWithReader(): void {
   for (const stream of [process.stdout, process.stderr]) {
     stream.on('error', (error: NodeJS.ErrnoException) => process.exit(error.code === 'EPIPE' ? 0 : 1))
@@ -314,9 +317,9 @@ async function suggestOption(error: string, program: Command, args: readonly str
   if (near !== null) process.stderr.write(`(Did you mean ${near}?)\n`)
 }
 
-/** Runs a command line and answers with its exit code. */
+/** Runs a command line. Resolves with its exit code. */
 export async function runCommandLine(args: readonly string[]): Promise<number> {
-  // The server keeps running when its output has no reader.
+  // Not for the server, which keeps running without a reader of its output.
   if (args[0] !== 'serve' || !args.every(isNoHelp)) endWithReader()
   let program: Command | undefined
   try {
@@ -332,7 +335,7 @@ export async function runCommandLine(args: readonly string[]): Promise<number> {
     }
     const [code, sentence] =
       error instanceof Stop ? [error.exitCode, error.message] : [1, `Unexpected error: ${String(error)}`]
-    // May contain names and texts of clients.
+    // The sentence may contain names and texts from clients.
     process.stderr.write(`tacho: ${sentence.split('\n').map(printable).join('\n')}\n`)
     return code
   }

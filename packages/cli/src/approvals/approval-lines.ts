@@ -27,7 +27,7 @@ export function callText({
   return saysInput(sentence) ? `${printable(sentenceText(sentence))}  (${printable(toolName)})` : printable(toolName)
 }
 
-/** The text beside the tool's name: the sentence without the tool's words, or the beginning of the input. */
+/** The text after the tool's name: the call's sentence without the tool's words, or the beginning of the input. */
 export function askedText({ sentence = [], inputInShort = null }: Partial<ApprovalCard>): string {
   if (!saysInput(sentence)) return inputInShort ?? ''
   const [, separator, ...others] = sentence
@@ -44,10 +44,10 @@ export function approvalLine(approval: OperatorApproval & Partial<ApprovalCard>,
   return `${spokenTime(createdAt)}  ${toned(toneOf(status), status.padEnd(9))}  ${id}  ${about}${why}`
 }
 
-/** The caller has left: nothing runs, even if a person approves. */
+/** Status word of a request whose caller has left: nothing runs, even if a person approves. */
 export const WITHDRAWN = 'WITHDRAWN'
 
-/** A withdrawn request is no longer one that waits. */
+/** The status of an approval. A withdrawn request is not shown as waiting. */
 export function shownApproval({ status, waiting }: Pick<OperatorApproval, 'status' | 'waiting'>): string {
   return status === 'PENDING' && waiting.state === 'withdrawn' ? WITHDRAWN : status
 }
@@ -57,7 +57,7 @@ export function requesterOf({ agentName, agentId, clientId }: OperatorApproval):
   return agentName ?? agentId ?? clientId
 }
 
-/** The agent's name, and its id. If a request has no id, the name is that of its run's agent. */
+/** The agent's name and id. Without an id in the request, the name is that of its run's agent. */
 export function agentText({ agentName, agentId }: OperatorApproval): string | null {
   return agentName === null || agentId === null || agentName === agentId
     ? (agentId ?? agentName)
@@ -91,7 +91,7 @@ function peopleTexts({ approvers, firstApproval: first }: OperatorApproval): str
   return [printable(`approved first ${approved}`)]
 }
 
-/** This installation cannot confirm the facts of an imported approval. */
+/** A note on an imported approval, whose facts this installation cannot confirm. */
 function importedText({ status, decidedBy }: Pick<OperatorApproval, 'status' | 'decidedBy'>): string {
   return decidedBy === null ? `as ${status}` : `as ${status} by ${printable(decidedBy.name)}`
 }
@@ -133,7 +133,7 @@ export function alarms({ inputCheck, ranBefore }: ApprovalCard, now: number): st
   ]
 }
 
-/** Words whose letters look like others; an attacker can name a tool like a harmless one. */
+/** Warnings about words with look-alike letters: an attacker can name a tool like a harmless one. */
 export function letterWarnings(approval: OperatorApproval, input: InputPreview | null = null): string[] {
   const { toolName, reason, agentName, agentId } = approval
   const texts = [toolName, reason, agentName, agentId, input?.json ?? null].filter((text) => text !== null)
@@ -158,7 +158,7 @@ export function detailLines(detail: ApprovalDetail, now: number): string[] {
   ]
 }
 
-/** The user's words, and the source of each value. */
+/** Lines with the user's words, and the source of each value. */
 export function groundsLines({ grounds }: Pick<ApprovalDetail, 'grounds'>): string[] {
   if (!grounds) return []
   return [
@@ -206,7 +206,7 @@ function inputLines({ inputPreview, runId }: { inputPreview: InputPreview | null
   ]
 }
 
-/** A recorded tool call on one line, with its relation to the approval. */
+/** A recorded tool call on one line, with how it relates to the approval. */
 export function callLine({ timestamp, message, toolName, outcome, eventId }: JudgedCall): string {
   const what = `${printable(toolName ?? 'a tool')} (${outcome})`
   return `${spokenTime(timestamp)}  ${what}  ${message}; event ${printable(eventId)}`

@@ -183,7 +183,7 @@ async function watchAll(options: EnvironmentOptions & { decide: boolean }): Prom
   if (isTerminal && options.decide && !options.json) {
     const { stdin: input, stdout: output } = process
     const { runScreen } = await import('./live.ts')
-    // The keyboard is raw, so Ctrl-C is a key.
+    // In raw mode, Ctrl-C is a key and not a signal.
     if (await runScreen(client, environmentId, { input, output })) process.exitCode = 130
     return
   }

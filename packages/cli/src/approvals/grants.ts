@@ -53,7 +53,7 @@ export async function revokeGrant(grantId: string, options: EnvironmentOptions):
   printLine(`Standing approval ${printable(grant.id)}: ${grant.state.replace('_', ' ')}. ${uses}`)
 }
 
-/** Signs that people are tired of approvals: how often each policy asks, how fast they answer, how many they reject. */
+/** Signs that approvers are tired: how often each policy asks, how fast people answer, how many calls they reject. */
 export async function listAsked(options: EnvironmentOptions & { hours: number }): Promise<void> {
   const { client, environmentId } = await connected(options)
   const query = { hours: options.hours }

@@ -23,17 +23,17 @@ export interface Terminal {
 }
 
 const TICK_MS = 1_000
-/** A client that stops waiting sends nothing, so the list is read again to notice it. */
+/** Read the list at this interval: a client that stops waiting causes no message in the stream. */
 const CARDS_MS = 3_000
 const CARDS = 100
 const FRESH_MS = 5_000
 const INPUT_LOOKS = 8
-/** Longest wait for an answer: the person looks at the screen. */
+/** Longest wait for the server's reply. It is short because the person looks at the screen. */
 const ANSWER_MS = 8_000
 const ASK_AGAIN_MS = 1_000
 const INPUT_PAUSE_MS = 250
 const SIZE = { columns: 80, rows: 24 }
-/** The other screen of the terminal, without a cursor. */
+/** Switch to the terminal's alternate screen without a cursor, and back. */
 const ENTER = '\u001b[?1049h\u001b[?25l'
 const LEAVE = '\u001b[?25h\u001b[?1049l'
 const HOME = '\u001b[H'
@@ -83,7 +83,7 @@ export async function runScreen(
       show({ ...screen, notice: 'Deciding…', steadyAt: Number.POSITIVE_INFINITY })
       const { notice, decided } = await decide(client, environmentId, act)
       const next = decided.reduce((so, approval) => withApproval(so, approval, Date.now()), screen)
-      // No pause before keys decide again: the person expects that the selection moves.
+      // Keys decide again at once: the person expects the selection to move.
       show({ ...next, notice, steadyAt: 0 })
     } catch (error) {
       if (!(error instanceof Refused)) return leaving.abort(error)
@@ -96,7 +96,7 @@ export async function runScreen(
     }
   }
 
-  /** Block all keys until the service answers: the decision may have been stored. */
+  /** Blocks all keys until the service answers, because the decision may have been stored. */
   async function askWhatIsTrue({ id, toolName }: OperatorApproval): Promise<void> {
     show({ ...screen, notice: 'No answer: it is not known whether your decision was saved. Asking the service…' })
     while (!leaving.signal.aborted) {
@@ -134,7 +134,7 @@ export async function runScreen(
       await sleep(CARDS_MS, undefined, { signal: leaving.signal }).catch(() => undefined)
       if (screen.pending.size === 0 || leaving.signal.aborted) continue
       const query = { status: 'PENDING', limit: CARDS } as const
-      // The next try follows, and the stream reports what is wrong.
+      // Ignore the failure: the next attempt follows, and the stream reports what is wrong.
       const page = await client.listApprovals({ params: { environmentId }, query }).catch(() => null)
       if (page !== null) show(withCards(screen, page.items))
     }
@@ -166,11 +166,11 @@ export async function runScreen(
   }
 }
 
-/** The decision may have been stored without its answer. */
+/** Whether the decision may have been stored although its reply was lost. */
 const isLost = ({ result }: Refused): boolean =>
   result.reason !== 'no_address' && (result.reason !== 'refused' || result.status >= 500)
 
-/** A client records the input after its request, so wait a moment for it. */
+/** A client records the input after its request, so this waits a moment for the input. */
 async function detailOf(client: OperatorClient, environmentId: string, approvalId: string): Promise<ApprovalDetail> {
   for (let looks = 1; ; looks++) {
     const detail = await client.readApproval({ params: { environmentId, approvalId } })
@@ -180,7 +180,7 @@ async function detailOf(client: OperatorClient, environmentId: string, approvalI
   }
 }
 
-/** Decides one, or all that wait with its tool and input. */
+/** Decides one request, or all waiting ones with its tool and input. */
 async function decide(
   client: OperatorClient,
   environmentId: string,

@@ -1,13 +1,13 @@
 /**
- * The screen of `tacho approvals watch`: waiting approvals, the earliest deadline first, and the selected one whole. Pure.
+ * The screen of `tacho approvals watch`: waiting approvals, earliest deadline first, and the selected one in full. Pure.
  *
  *   choosing --a, r--> deciding --> choosing
  *   choosing --A, R--> asked for a reason --Enter--> deciding; --Esc--> choosing
  *
  * Approving an input that is not the one that would run takes the key twice.
  *
- * If the selected approval is decided elsewhere or expires, the next one takes its place. Keys decide nothing for a moment
- * then: they were meant for the one that is gone.
+ * If the selected approval is decided elsewhere or expires, the next one takes its place. Keys then decide nothing for
+ * a moment, because they were meant for the previous one.
  */
 import { duration } from '@tacho/contract/engine/format.ts'
 import type { Decision } from '@tacho/contract/approvals/approval.ts'
@@ -21,7 +21,7 @@ import { approveText, saysInput } from '@tacho/contract/approvals/sentence-text.
 import { agentText, alarms, callText, groundsLines, letterWarnings, requesterOf } from './approval-lines.ts'
 
 export interface Screen {
-  /** Pending ones, by id; cards once a list was read. */
+  /** Pending approvals by id. They are cards once a list was read. */
   pending: ReadonlyMap<string, OperatorApproval & Partial<ApprovalCard>>
   details: ReadonlyMap<string, ApprovalDetail>
   selected: string | null
@@ -30,7 +30,7 @@ export interface Screen {
   /** The reason that is being typed. */
   reason: { decision: Decision; text: string } | null
   notice: string | null
-  /** Approved once although its input does not match; the same key again decides. */
+  /** Id of an approval whose input does not match and that was approved once; the same key again decides. */
   confirming: string | null
   /** Keys do not decide before this time. */
   steadyAt: number
@@ -45,7 +45,10 @@ export type Act =
       approval: OperatorApproval
       isGroup: boolean
       confirmMismatch: boolean
-      /** The event of the input on the screen; null: the screen shows that none is recorded; undefined: it is not read yet. */
+      /**
+       * The event whose input the screen shows; null: the screen shows that no input is recorded; undefined: not read
+       * yet.
+       */
       seenInput: string | null | undefined
     }
 
@@ -88,14 +91,14 @@ export function withApproval(screen: Screen, approval: OperatorApproval, now: nu
   return selecting({ ...screen, pending, notice }, screen, now)
 }
 
-/** Adds to those on the screen whether somebody still waits, and the input in short: a stream sends neither. */
+/** Adds to the pending approvals whether a caller still waits, and the input in short: a stream sends neither. */
 export function withCards(screen: Screen, cards: readonly ApprovalCard[]): Screen {
   const pending = new Map(screen.pending)
   for (const card of cards) if (pending.has(card.id)) pending.set(card.id, card)
   return { ...screen, pending }
 }
 
-/** Leaves out what was erased. */
+/** The screen without an erased approval. */
 export function withoutApproval(screen: Screen, id: string, now: number): Screen {
   if (!screen.pending.has(id)) return screen
   const pending = new Map(screen.pending)
@@ -103,7 +106,7 @@ export function withoutApproval(screen: Screen, id: string, now: number): Screen
   return selecting({ ...screen, pending, notice: 'A request was erased.' }, screen, now)
 }
 
-/** Leaves out what has expired. */
+/** The screen without expired approvals. */
 export function atTime(screen: Screen, now: number): Screen {
   const dead = [...screen.pending.values()].filter(({ expiresAt }) => Date.parse(expiresAt) <= now)
   if (dead.length === 0) return screen
@@ -113,7 +116,7 @@ export function atTime(screen: Screen, now: number): Screen {
   return selecting({ ...screen, pending, notice }, screen, now)
 }
 
-/** Keeps the selection, or moves it to the row in its place. */
+/** Keeps the selection, or selects the next row in its place. */
 function selecting(screen: Screen, before: Screen, now: number): Screen {
   if (screen.selected !== null && screen.pending.has(screen.selected)) return screen
   const place = waiting(before).findIndex(({ id }) => id === before.selected)
@@ -174,7 +177,7 @@ function typed(
   if (key.name === 'escape') return { screen: { ...screen, reason: null }, act: null }
   if (key.name === 'backspace') return editing(Array.from(text).slice(0, -1).join(''))
   if (key.name === 'return' || key.name === 'enter') {
-    // The key that asked for the reason was pressed twice.
+    // The key that opened the reason was already the second press.
     const confirmMismatch = decision === 'APPROVED' && isMismatched(screen, approval)
     const act = decidingAct(screen, approval, { decision, reason: text.trim(), confirmMismatch })
     return { screen: { ...screen, reason: null, confirming: null }, act }
@@ -206,7 +209,7 @@ function isMismatched({ details }: Screen, { id }: OperatorApproval): boolean {
   return details.get(id)?.inputCheck?.result === 'does_not_match'
 }
 
-/** Requests with the tool and input of this one. */
+/** Pending requests with the tool and input of this one. */
 export function groupOf({ pending }: Screen, { toolName, inputHash }: OperatorApproval): OperatorApproval[] {
   return [...pending.values()].filter((one) => one.toolName === toolName && one.inputHash === inputHash)
 }
@@ -215,7 +218,7 @@ const LISTED = 8
 const NAME_WIDTH = 9
 const KEYS = '  r reject  A R with a reason  g all with this input  j k other  q quit'
 
-/** The lines of the screen that fit. */
+/** The lines that fit on the terminal. */
 export function screenLines(screen: Screen, size: { width: number; height: number }, now: number): string[] {
   const all = waiting(screen)
   const place = all.findIndex(({ id }) => id === screen.selected)

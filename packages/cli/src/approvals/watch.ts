@@ -14,7 +14,7 @@ const FIRST_PAUSE_MS = 1_000
 const LONGEST_PAUSE_MS = 10_000
 const REMEMBERED = 10_000
 
-/** An operator erased the approval: nothing of it may be shown any more. */
+/** An operator erased this approval, so nothing of it may be shown any more. */
 interface ErasedApproval {
   id: string
   status: 'ERASED'
@@ -23,8 +23,8 @@ interface ErasedApproval {
 type Change = OperatorApproval | ErasedApproval
 
 /**
- * Every pending approval, then every new, changed or erased one, each state once. Ends only with the signal. `tell` says
- * why it reconnects.
+ * Yields every pending approval, then every new, changed or erased one, each state once. Ends only with the signal.
+ * `tell` receives the reason for a reconnect.
  */
 export async function* approvalChanges(
   client: OperatorClient,
@@ -59,18 +59,18 @@ export async function* approvalChanges(
 type IsNews = (hint: Hint) => boolean
 type Hint = Pick<Change, 'id' | 'status'> & { isWithdrawn?: boolean; waiting?: OperatorApproval['waiting'] }
 
-/** A withdrawn request is no longer one that waits. */
+/** The state of an approval. A withdrawn request is not shown as waiting. */
 function stateOf({ status, isWithdrawn, waiting }: Hint): string {
   return status === 'PENDING' && (isWithdrawn ?? waiting?.state === 'withdrawn') ? WITHDRAWN : status
 }
 
-/** State that the reader of the stream has already. */
+/** State that this reader already has. */
 interface Known {
   isNews: IsNews
   pending: () => string[]
 }
 
-/** The approvals of one connection, until it ends. */
+/** Yields the approvals of one connection, until it ends. */
 async function* streamed(
   client: OperatorClient,
   environmentId: string,
@@ -104,7 +104,7 @@ async function readApproval(client: OperatorClient, environmentId: string, appro
   }
 }
 
-/** Why to reconnect, in a sentence; null if reconnecting cannot help. */
+/** The reason for reconnecting, as a sentence; null if reconnecting cannot help. */
 function temporaryTrouble(url: string, error: unknown): string | null {
   if (error instanceof BrokenStream) return unreachable(url, error.cause)
   return error instanceof Refused && error.result.temporary ? error.message : null

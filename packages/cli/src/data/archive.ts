@@ -12,7 +12,7 @@ interface PlaceOptions extends WorkspaceOptions, EnvironmentOptions {}
 
 interface Thing<Params> {
   params: Params
-  /** What messages call it. */
+  /** The name of the item in messages. */
   name: string
 }
 
@@ -20,15 +20,15 @@ type Act<Params> = (client: OperatorClient, given: { params: Params }) => Promis
 
 export interface Life<Params> {
   noun: string
-  /** The name in the help's examples. */
+  /** A name for the help's examples. */
   example: string
   /** Effect of archiving, and when it is refused. */
   archiving: string
   /** Effect of restoring. */
   restoring: string
-  /** The flag that names the scope in which its name is unique; null: the name says it. */
+  /** The flag for the scope in which names are unique; null: the name contains its scope. */
   within: 'workspace' | 'environment' | null
-  /** Finds an archived one too. */
+  /** Finds an item; archived ones too. */
   find(client: OperatorClient, given: string, options: PlaceOptions): Promise<Thing<Params>>
   rename?: (client: OperatorClient, given: { params: Params; body: { name: string } }) => Promise<unknown>
   archive: Act<Params>

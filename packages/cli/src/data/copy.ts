@@ -12,7 +12,7 @@ interface Options extends OutputOptions {
   otherBuild?: true
 }
 
-/** Means the database in TACHO_DATABASE_URL. */
+/** The argument that stands for the database in TACHO_DATABASE_URL. */
 const DATABASE = 'postgres:'
 
 export function addCopy(command: Command): void {

@@ -1,4 +1,7 @@
-/** Lines of an export: read from bytes, checked by their checksum, and written to a file. Pure, but for the streams. */
+/**
+ * Reads the lines of an export from bytes, checks them by their checksum, and writes them to a file. Pure except for
+ * the streams.
+ */
 import { createReadStream } from 'node:fs'
 import { pipeline } from 'node:stream/promises'
 import { createGunzip, createGzip, createZstdCompress, createZstdDecompress } from 'node:zlib'
@@ -12,27 +15,27 @@ import {
 import { failed } from '../engine/stop.ts'
 import { lines } from '../engine/files.ts'
 
-/** A line can have a payload whose characters are all escaped twice. */
+/** A line may contain a payload in which every character is escaped twice. */
 const LONGEST_LINE_MIB = 64
 
 export interface ExportLine {
   number: number
   text: string
   type: string
-  /** The place to continue from; null unless the line is a mark. */
+  /** The position after which to continue; null unless the line is a mark. */
   after: string | null
 }
 
-/** Facts of an export that are known so far. */
+/** What is known of an export so far. */
 export interface Checked {
   state: ExportState
-  /** Number of the last line that was read. */
+  /** Number of the last line read. */
   line: number
-  /** Whether the file has its last line, so that nothing is cut off. */
+  /** Whether the last line was read, so that nothing is missing at the end. */
   isComplete: boolean
 }
 
-/** The state at a mark, for lines that follow it. */
+/** The state at a mark, to check the lines after it. */
 export function checkedAt(after: string | null): Checked {
   const mark = after === null ? null : readMark(after)
   const state = mark ? { lines: mark.lines, counts: { ...mark.counts }, sha256: mark.sha256 } : newExportState()

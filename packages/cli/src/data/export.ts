@@ -93,7 +93,7 @@ interface Wanted {
   query: ReturnType<typeof runQuery>
 }
 
-/** The text of the export after a mark, or the whole one. Throws a Stop if it is incomplete or damaged. */
+/** The text of the export after a mark, or from its beginning. Throws a Stop if it is incomplete or damaged. */
 function wholeExport(client: OperatorClient, { environmentId, query }: Wanted, checked: Checked, progress: Progress) {
   return async function* (after: string | null): AsyncGenerator<string> {
     Object.assign(checked, checkedAt(after))
@@ -112,7 +112,7 @@ function wholeExport(client: OperatorClient, { environmentId, query }: Wanted, c
   }
 }
 
-/** `from`: the interrupted export to continue, which is replaced. */
+/** `from`: the interrupted export to continue. The finished file replaces it. */
 async function writeFile(
   output: string,
   partial: string,
@@ -147,7 +147,7 @@ async function writeFile(
   await directory.close()
 }
 
-/** The lines up to the last mark, in parts that end with one. An interrupted file ends anywhere. */
+/** The lines up to the last mark, in parts that each end with a mark. An interrupted file can end anywhere. */
 async function* keptOf(file: string, format: ReturnType<typeof formatOf>) {
   let text = ''
   try {
@@ -161,7 +161,7 @@ async function* keptOf(file: string, format: ReturnType<typeof formatOf>) {
       text = ''
     }
   } catch {
-    // The next request asks for the rest.
+    // Ignore the incomplete end: the next request reads it again.
   }
 }
 

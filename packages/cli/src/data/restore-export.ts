@@ -14,9 +14,9 @@ interface Options extends EnvironmentOptions {
   resume?: true
 }
 
-/** A request holds the server's thread for some milliseconds. */
+/** Size of a request: the server's thread works on one for some milliseconds. */
 const REQUEST_CHARS = 262_144
-/** An export has a mark after far fewer lines; one without marks would fill the memory. */
+/** Most lines before a mark. An export has far fewer; a file without marks would fill the memory. */
 const UNCHECKED_LINES = 10_000
 const UNCHECKED_CHARS = 128 * 1_048_576
 const REQUEST_LINES = 500
@@ -84,8 +84,8 @@ function sizeOf(file: string): number {
 }
 
 /**
- * Makes requests of lines that a mark or the end has checked. Each begins with the first line, and each event follows
- * the line of its run.
+ * Makes requests of lines that a mark or the end has verified. Each request begins with the file's first line, and
+ * contains the line of a run before its events.
  */
 async function* requestsOf(lines: AsyncIterable<ExportLine>): AsyncGenerator<ExportLine[]> {
   let unchecked: ExportLine[] = []
@@ -140,7 +140,7 @@ async function send(
       return answered(client.url, result).value
     } catch (error) {
       if (!(error instanceof Refused)) throw error
-      // The service counts the lines of a request.
+      // The service counts lines from the beginning of the request.
       const sentence = error.message.replace(
         /\blines\[(\d+)\]:?/,
         (_, at: string) => `Line ${lines[Number(at)]?.number}:`,

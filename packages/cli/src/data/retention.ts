@@ -74,7 +74,7 @@ function withDays(command: Command): Command {
     .option('--no-keep-open-issue-runs', 'remove runs of open issues too')
 }
 
-/** `30` and `30d` are days. A parser must not return null, which Commander turns into an empty text. */
+/** Parses days: `30` or `30d`. It must not return null, which Commander turns into an empty text. */
 export function parseDays(text: string): number | typeof FOREVER {
   if (text === FOREVER) return FOREVER
   const days = Number(/^([1-9][0-9]{0,3})d?$/.exec(text)?.[1])
@@ -84,7 +84,7 @@ export function parseDays(text: string): number | typeof FOREVER {
 
 const daysOf = (given: number | typeof FOREVER): number | null => (given === FOREVER ? null : given)
 
-/** The settings that the flags name. */
+/** The settings that the flags change. */
 function changeOf({ runs, payloads, issues, approvals, audit, keepOpenIssueRuns }: Options): RetentionChange {
   return {
     ...(runs !== undefined && { runDays: daysOf(runs) }),

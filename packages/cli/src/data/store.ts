@@ -1,4 +1,4 @@
-/** Opens the store for commands that need no server: chooses it, runs an act on it, and prints its counts. */
+/** Opens the store for commands that need no server: chooses it, runs an operation on it, and prints its counts. */
 import type { Command } from 'commander'
 import type * as offlineModule from '@tacho/server/maintenance/offline.ts'
 import { settingTexts, readConfig } from '@tacho/server/config/config.ts'
@@ -34,7 +34,7 @@ export function withDataDir(command: Command): Command {
   return command.option('--data-dir <directory>', `directory of the store (TACHO_DATA_DIR; default ${DEFAULT})`)
 }
 
-/** Like `tacho serve`: an empty variable counts as unset. */
+/** The data directory as in `tacho serve`: an empty variable counts as unset. */
 export function readDataDir({ dataDir }: DataDirOptions): string {
   if (dataDir === '') throw wrongUsage('--data-dir must not be empty.')
   return dataDir ?? (process.env['TACHO_DATA_DIR'] || DEFAULT)
@@ -42,14 +42,14 @@ export function readDataDir({ dataDir }: DataDirOptions): string {
 
 /** The database URL, for commands that open the database themselves. */
 
-/** The flag, or TACHO_DATABASE_URL, or the file in TACHO_DATABASE_URL_FILE, as in `tacho serve`. */
+/** The database URL as in `tacho serve`: the flag, TACHO_DATABASE_URL, or the file in TACHO_DATABASE_URL_FILE. */
 export function readDatabaseUrl(databaseUrl?: string): string {
   const url = findDatabaseUrl(databaseUrl)
   if (url !== null) return url
   throw wrongUsage('No database given: set TACHO_DATABASE_URL or --database-url.')
 }
 
-/** Null: no database given, so use the embedded store. */
+/** The database URL; null: none is given, so the command uses the embedded store. */
 export function findDatabaseUrl(databaseUrl?: string): string | null {
   if (databaseUrl === '') throw wrongUsage('--database-url must not be empty.')
   if (databaseUrl !== undefined) return databaseUrl

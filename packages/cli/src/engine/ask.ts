@@ -1,4 +1,4 @@
-/** Asks a person: before what cannot be undone, and for a secret. */
+/** Asks a person: to confirm what cannot be undone, and for a secret. */
 import { createInterface } from 'node:readline/promises'
 import { Writable } from 'node:stream'
 import { text } from 'node:stream/consumers'
@@ -22,7 +22,7 @@ export function canAsk({ json }: ConfirmOptions): boolean {
   return !json && process.stdin.isTTY && process.stdout.isTTY
 }
 
-/** Ctrl-C ends the command. */
+/** Asks yes or no. Ctrl-C ends the command. */
 export async function confirmed(question: string): Promise<boolean> {
   const { confirm, isCancel } = await import('@clack/prompts')
   const answer = await confirm({ message: question, initialValue: false })

@@ -5,7 +5,7 @@ import { chosenProfile, type Profile, type Variables } from './profiles.ts'
 
 export const DEFAULT_URL = 'http://localhost:4680'
 
-/** The address of commands that need no operator token: that of the profile in use, where no flag or variable names one. */
+/** The server's address for commands without an operator token: the flag, the variable, or the profile in use. */
 export function knownUrl(flag: string | undefined, variables: Variables = process.env): string {
   const isNamed = flag !== undefined || variables['TACHO_URL'] !== undefined
   return isNamed ? readUrl(flag, variables) : (chosenProfile(variables)?.profile.url ?? DEFAULT_URL)
@@ -79,11 +79,11 @@ export function readApiKey(variables: Variables = process.env): string {
   return key
 }
 
-/** The beginning of each kind of credential. It shows which kind was given. */
+/** Prefixes of credentials, which show their kind. */
 const OPERATOR_TOKEN = 'tacho-operator_'
 const API_KEY = 'tacho_'
 
-/** Refuses text that does not look like an operator token. `name` says where it comes from. */
+/** Checks that a text looks like an operator token. `name` is its source, for the error. */
 export function operatorToken(name: string, credentialText: string): string {
   const token = credential(name, credentialText)
   if (token.startsWith(API_KEY)) {

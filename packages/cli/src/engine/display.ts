@@ -1,14 +1,20 @@
-/** How this process shows things: for a person on a terminal, or whole and exact for a program; and colours by meaning. */
+/**
+ * How this process shows values: short for a person on a terminal, complete and exact for a program; and colours by
+ * meaning.
+ */
 import { styleText } from 'node:util'
 
-/** How this process shows things. On a terminal for a person; to a pipe or file whole and exact, for a program. */
+/**
+ * How this process shows values: short on a terminal, for a person; complete and exact in a pipe or file, for a
+ * program.
+ */
 
 export interface Look {
-  /** Width of the terminal; null: no terminal, so nothing is cut, shortened or relative. */
+  /** Width of the terminal. Null: output is not a terminal, so nothing is cut, shortened or relative. */
   width: number | null
-  /** Exact times on a terminal too. */
+  /** Exact times, even on a terminal. */
   isExact: boolean
-  /** Time in milliseconds. */
+  /** The current time in milliseconds. */
   now: number
 }
 
@@ -31,7 +37,7 @@ export type Tone = 'red' | 'amber' | 'green' | 'blue' | 'faint' | 'strong'
 
 const STYLES = { red: 'red', amber: 'yellow', green: 'green', blue: 'cyan', faint: 'dim', strong: 'bold' } as const
 
-/** Tones of words, as in the console. */
+/** The tone of each status word, as in the console. */
 const WORDS = new Map<string, Tone>([
   ...inTone('red', 'FAILED', 'REJECTED', 'BLOCK', 'OPEN', 'CRITICAL', 'DEAD'),
   ...inTone('amber', 'STALLED', 'PENDING', 'REQUIRE_APPROVAL', 'WARN', 'HIGH', 'SEARCHING', 'RETRYING'),

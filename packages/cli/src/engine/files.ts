@@ -57,12 +57,12 @@ async function syncDirectory(directory: string): Promise<void> {
 
 /** Writes a streamed reply into a new file, completely or not at all. */
 
-/** Fails before the server does the work; the write itself checks again. */
+/** Call it before the server does the work. The write itself checks again. */
 export function refuseExisting(file: string): void {
   if (existsSync(file)) throw failed(`${JSON.stringify(file)} already exists and is never overwritten.`)
 }
 
-/** `ending`: the last bytes of a complete file. `url`: of the server, for errors. Returns the size in bytes. */
+/** `ending`: the last bytes of every complete file. `url`: the server's, for errors. Returns the size in bytes. */
 export async function download(
   file: string,
   reply: AsyncIterable<Uint8Array>,
@@ -92,13 +92,13 @@ export async function download(
 
 export type Line =
   | { number: number; bytes: Buffer }
-  /** Too long: skipped without keeping its content. */
+  /** The line is too long; its content was skipped. */
   | { number: number; tooLong: true }
 
 const NEWLINE = 0x0a
 const RETURN = 0x0d
 
-/** Lines without line ends (`\n` or `\r\n`), numbered from 1. The last line needs no end. */
+/** Yields lines without their line ends (`\n` or `\r\n`), numbered from 1. The last line may lack a line end. */
 export async function* lines(stream: AsyncIterable<Uint8Array>, longest: number): AsyncGenerator<Line> {
   let number = 1
   let parts: Uint8Array[] = []
@@ -128,7 +128,7 @@ function finished(number: number, parts: Uint8Array[], size: number, longest: nu
   return { number, bytes: bytes.at(-1) === RETURN ? bytes.subarray(0, -1) : bytes }
 }
 
-/** Results of tests as JUnit XML, which every CI system reads. */
+/** A result in JUnit XML, which every CI system reads. */
 export interface JunitCase {
   name: string
   /** Null: the check passed. */
@@ -156,7 +156,10 @@ const ENTITIES = new Map([
   ['\n', '&#10;'],
 ])
 
-/** XML has no other control characters, and no halves of pairs. Marks of direction become visible, as in the console. */
+/**
+ * Escapes a text for XML. Control characters and half surrogate pairs, which XML does not allow, become visible;
+ * direction marks too, as in the console.
+ */
 function escaped(text: string): string {
   return printableJson(text)
     .replace(/[\r\t]/g, ' ')

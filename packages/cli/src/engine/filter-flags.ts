@@ -1,4 +1,4 @@
-/** Flags that filter a list. Each is in the row of its filter, in the contract. */
+/** Flags that filter a list. The contract defines each flag in the row of its filter. */
 import { AMOUNT_PATTERN, type FilterRow, type FilterValues } from '@tacho/contract/web/filter.ts'
 import { InvalidArgumentError, Option, type Command } from 'commander'
 import { wholeNumber } from './options.ts'

@@ -1,4 +1,4 @@
-/** Finds what a command's argument names, by the id or by its short form in tables. */
+/** Finds the item that a command's argument names, by id or by the short form of an id in tables. */
 import { eachItem, taken } from '@tacho/client/items.ts'
 import { LIMITS } from '@tacho/contract/engine/limits.ts'
 import { wrongUsage, type Stop, failed } from './stop.ts'
@@ -10,7 +10,7 @@ interface EnvironmentPlace {
   environmentId: string
 }
 
-/** The newest things among which a short id is looked up. */
+/** A short id is looked up among this many of the newest items. */
 const LOOKED_AT = 1_000
 const MOST_NAMED = 5
 
@@ -32,7 +32,7 @@ const IDS = {
 
 type Noun = keyof typeof IDS
 
-/** The reply of a call about one thing. */
+/** The reply of a call about one item, which is named by its id or a short form of it. */
 export async function known<Reply>(
   noun: Noun,
   idStart: string,
@@ -44,7 +44,7 @@ export async function known<Reply>(
   throw unknown(noun, idStart, `${noun}s list`, OF_ENVIRONMENT)
 }
 
-/** The only id that the text is short for. */
+/** The only id with this short form. */
 async function wholeId(noun: Noun, idStart: string, place: EnvironmentPlace): Promise<string> {
   const { items } = await taken(IDS[noun](place, idStart), LOOKED_AT)
   const matchingIds = [...new Set(items)].filter((id) => isShortFor(idStart, id))
@@ -61,7 +61,7 @@ export function unknown(noun: string, soughtId: string, listing: string, those =
   return wrongUsage(`Unknown ${noun} ${JSON.stringify(soughtId)}: \`tacho ${listing}\` shows ${those}.`)
 }
 
-/** Null if the server has no such thing: the id is unknown, or the text is no id. */
+/** The reply; null if the server has no such item, or the text is not an id. */
 export async function orNull<Reply>(call: Promise<Reply>): Promise<Reply | null> {
   try {
     return await call

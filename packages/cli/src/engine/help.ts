@@ -1,10 +1,10 @@
-/** Help on a terminal: fits what commands add to it, and names the options near a wrong one. Pure. */
+/** Fits help to a terminal, and suggests options that are similar to a wrong one. Pure. */
 import { Help, type Command } from 'commander'
 import { widthOf } from './text-width.ts'
 
-/** Fits what commands add to their help to a terminal; commander wraps only its own parts. Pure. */
+/** Fits the text that commands add to their help. Commander wraps only its own parts. Pure. */
 
-/** The heading of the flags that most commands share. They come after a command's own. */
+/** Heading of the flags that most commands share. It comes after a command's own flags. */
 export const COMMON_OPTIONS = 'Common options:'
 
 /** Settings for commander's `configureHelp`. */
@@ -19,7 +19,10 @@ export const HELP_SETTINGS = {
     ),
 }
 
-/** Commands in examples stay whole: a terminal breaks them without a line break, so they can be copied. */
+/**
+ * Wraps help texts. Commands in examples have no line breaks, so that they can be copied: the terminal itself wraps
+ * them.
+ */
 export function fitHelp(text: string, { isTTY, columns }: { isTTY?: boolean; columns?: number }): string {
   if (!isTTY || !columns) return text
   return text
@@ -41,9 +44,12 @@ function fitLine(line: string, columns: number): string {
   return term + help.boxWrap(meaning, columns - term.length).replaceAll('\n', `\n${' '.repeat(term.length)}`)
 }
 
-/** Commander suggests options for a wrong letter, not for a part of a name such as `--data`. */
+/** Suggests options for an incomplete name such as `--data`. Commander suggests only for a wrong letter. */
 
-/** The options that begin as the unknown one of the error does; null if there are none, or if the error has a suggestion. */
+/**
+ * The options that begin like the unknown one in the error; null if there are none, or if the error already has a
+ * suggestion.
+ */
 export function nearOption(error: string, program: Command, args: readonly string[]): string | null {
   const unknown = /unknown option '(--[\w-]+)[^']*'$/.exec(error)?.[1]
   if (unknown === undefined) return null

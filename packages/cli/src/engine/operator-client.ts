@@ -9,7 +9,7 @@ import { printable } from './output.ts'
 export type Input<Name extends keyof Answers> = CallInput<OperatorRoutes[Name]>
 export type Reply<Name extends keyof Answers> = Value<OperatorRoutes[Name]>
 
-/** Used if a command names none: an id, or `workspace/environment`. */
+/** The environment to use if a command names none: an id, or `workspace/environment`. */
 interface Defaults {
   environment?: string | undefined
   workspace?: string | undefined
@@ -22,7 +22,7 @@ export interface OperatorClient extends Throwing<Answers> {
   readonly whole: Answers
 }
 
-/** The server sent no response, or an error response. It is a class, so that callers can recognise it. */
+/** The server sent an error response or none. A class, so that callers can recognise it. */
 export class Refused extends Stop {
   readonly result: Refusal | Failure
 
@@ -33,9 +33,9 @@ export class Refused extends Stop {
   }
 }
 
-/** `url` and `token` come from `readAccount`. */
+/** Makes a client. `url` and `token` come from `readAccount`. */
 export function operatorClient(url: string, token: string, defaults: Defaults = {}): OperatorClient {
-  // Loaded by the first call, because the help needs no client.
+  // Load it at the first call, because the help needs no client.
   const fetch: typeof globalThis.fetch = async (target, request) => {
     const { patientFetch } = await import('./patient-fetch.ts')
     return patientFetch()(target, request)
@@ -74,7 +74,7 @@ const CAUSES = new Map(
   }),
 )
 
-/** Kinds of credentials that a call sends. */
+/** The kind of credential that a call sends. */
 type Credential = 'operator token' | 'API key'
 
 const CREDENTIALS: Record<Credential, string> = {
@@ -82,7 +82,7 @@ const CREDENTIALS: Record<Credential, string> = {
   'API key': 'TACHO_API_KEY',
 }
 
-/** A sentence about a call that failed. */
+/** Describes a failed call in a sentence. */
 export function sentenceOf(url: string, result: Refusal | Failure, credential: Credential): string {
   switch (result.reason) {
     case 'refused':
@@ -100,14 +100,17 @@ export function sentenceOf(url: string, result: Refusal | Failure, credential: C
   }
 }
 
-/** A sentence about a request without a response. */
+/** Describes in a sentence why there was no response. */
 export function unreachable(url: string, error: unknown): string {
   const code = errorCode(error)
   const cause = CAUSES.get(code) ?? `the request failed (${code})`
   return `No answer from ${url}: ${cause}. Start the server with \`tacho serve\`, or set its address with TACHO_URL or --url.`
 }
 
-/** fetch wraps the system error; for a name with several addresses that wraps one error per address. */
+/**
+ * The code of the system error. fetch wraps that error; for a name with several addresses, it wraps one error per
+ * address.
+ */
 function errorCode(error: unknown): string {
   if (!(error instanceof Error)) return 'no reason given'
   if ('code' in error && typeof error.code === 'string') return error.code
@@ -116,7 +119,7 @@ function errorCode(error: unknown): string {
   return error.name === 'TimeoutError' ? error.name : error.message
 }
 
-/** A sentence about an error response. */
+/** Describes an error response in a sentence. */
 function refusal(
   { code, title, detail = title, errors = [], requestId }: Refusal['problem'],
   credential: Credential,

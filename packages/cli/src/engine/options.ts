@@ -95,7 +95,7 @@ export function mostOf({ limit, all }: PageOptions): number {
   return all ? Number.POSITIVE_INFINITY : limit
 }
 
-/** Size of a page that shows whether there are more than `most`. */
+/** Size of a page, one more than `most` if possible, to find out whether there are more. */
 export function pageSize(most: number): number {
   return Math.min(most + 1, LIMITS.operatorPageMax)
 }
@@ -113,7 +113,7 @@ export const ANYWHERE = 'anywhere'
 export const networksFrom = (networkList: string): string[] =>
   networkList.split(',').map((networkText) => networkText.trim())
 
-/** A parser must not return null, which Commander turns into an empty text. */
+/** Parses networks. A parser must not return null, which Commander turns into an empty text. */
 export const networksOrAny = (networkList: string): string[] | typeof ANYWHERE =>
   networkList === ANYWHERE ? ANYWHERE : networksFrom(networkList)
 

@@ -8,7 +8,7 @@ import { shownTime, tablePages, type Column } from './table.ts'
 export type { Column } from './table.ts'
 export { printable } from '@tacho/contract/engine/shown-text.ts'
 
-/** A part of one document. */
+/** Prints a part of a JSON document. */
 export function writeJson(text: string): void {
   process.stdout.write(printableJson(text))
 }
@@ -26,7 +26,7 @@ export function printLine(text = ''): void {
   process.stdout.write(`${text}\n`)
 }
 
-/** The same empty state everywhere: a sentence and the command that helps. */
+/** The text for an empty list: a sentence, and the command that helps. */
 type EmptyText = `${string}. ${string}\`tacho ${string}\`${string}.`
 
 /** Writes a table page by page. */
@@ -43,7 +43,7 @@ export function printTable(columns: readonly Column[], rows: string[][], empty?:
   else tableWriter(columns)(rows)
 }
 
-/** On stderr, so that a program that reads or counts the lines of stdout finds none. */
+/** Prints on stderr, so that a program that reads stdout gets no line. */
 export function printEmpty(text: EmptyText): void {
   process.stderr.write(`${text}\n`)
 }
@@ -86,7 +86,7 @@ export function faint(text: string): string {
   return toned('faint', text)
 }
 
-/** Tokens and money: short on a terminal, exact for a program. */
+/** Tokens and money: short on a terminal, exact otherwise. */
 function spokenTokens(tokens: number): string {
   return currentLook().width === null ? spokenNumber(tokens) : compact(tokens)
 }
@@ -95,19 +95,19 @@ export function spokenMoney(amount: number): string {
   return currentLook().width === null ? `$${spokenNumber(amount)}` : money(amount)
 }
 
-/** Sent and estimated. */
+/** The sum of recorded and estimated cost. */
 export const spokenCost = (used: Parameters<typeof costWords>[0]): string => costWords(used, spokenMoney)
 
 export const spokenUsage = (totalTokens: number): string => tokenWords(totalTokens, spokenTokens)
 
-/** A time of the server, as a table shows it. */
+/** A time of the server, in the form of tables. */
 export function spokenTime(time: string): string {
   return shownTime(time, currentLook())
 }
 
 /**
- * `1,234,567`, the same in every locale, with at most nine decimals. Uses Intl only where it rounds better, because loading it
- * takes longer than a whole command.
+ * `1,234,567` in every locale, with at most nine decimals. Avoids Intl except for rounding: loading it takes longer
+ * than a whole command.
  */
 export function spokenNumber(value: number): string {
   const text = String(value)
@@ -130,7 +130,7 @@ export function spokenBytes(bytes: number): string {
   return `${power === 0 ? bytes : (bytes / 1024 ** power).toFixed(1)} ${units[power]}`
 }
 
-/** The author of a change. In an imported record, the name is only what the file claims. */
+/** The author of a change. For an imported record, the name is only a claim of the file. */
 export function authorText(name: string, importedAt: string | null): string {
   return importedAt === null ? name : `${name} (imported)`
 }

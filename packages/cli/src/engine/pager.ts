@@ -28,7 +28,7 @@ export async function paged(act: (print: Print) => Promise<void>): Promise<void>
 function printTo(stream: Writable): Print {
   return async (line) => {
     if (!stream.writable) return false
-    // Reads no faster than the reader: a run can have 100,000 steps.
+    // Wait for the reader: a run can have 100,000 steps.
     if (!stream.write(`${line}\n`)) await Promise.race([once(stream, 'drain'), once(stream, 'close')])
     return stream.writable
   }

@@ -1,14 +1,14 @@
-/** Repeats reads that the server refuses for the moment: too many requests (429), or not ready (503). */
+/** Retries reads that the server temporarily refuses: too many requests (429), or not ready (503). */
 import { retryAfterMs } from '@tacho/client/read-reply.ts'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { delayMs } from '../../../sdk/src/delivery/retry.ts'
 
 const MOST_REPEATS = 4
-/** All waits together stay below the client's timeout. */
+/** Most milliseconds of all waits together. They must stay below the client's timeout. */
 const MOST_WAIT_MS = 20_000
 const REPEATED = new Set([429, 503])
 
-/** `fetch` for reads that may be repeated. Anything else is sent once. */
+/** A `fetch` that retries reads. Other requests are sent once. */
 export function patientFetch(fetch = globalThis.fetch, random = Math.random): typeof globalThis.fetch {
   return async (target, request) => {
     let left = MOST_WAIT_MS

@@ -1,4 +1,4 @@
-/** The time that a command looks at: `--from`, `--to`, and the zone of dates and of times without one. */
+/** The period that a command covers: `--from`, `--to`, and the zone of dates and of times without a zone. */
 import { Option } from 'commander'
 import { currentLook } from './display.ts'
 import { faint, printLine } from './output.ts'
@@ -19,7 +19,7 @@ export function zoneOption(): Option {
   return new Option('--zone <name>', about).argParser(parseZone).default('UTC')
 }
 
-/** Parses the given ends of a period; the others stay undefined. */
+/** Parses the ends of a period. An end that is not given stays undefined. */
 export function periodOf({ from, to, zone }: PeriodOptions, now = Date.now()): { from?: string; to?: string } {
   return {
     ...(from === undefined ? {} : { from: moment('--from', from, -1, now, zone) }),
@@ -27,10 +27,10 @@ export function periodOf({ from, to, zone }: PeriodOptions, now = Date.now()): {
   }
 }
 
-/** The same of a command that looks until now if nothing else is given. */
+/** The same for commands whose period ends now by default. */
 export function wholePeriodOf({ from, to, zone }: PeriodOptions & { from: string }): { from: string; to: string } {
   const now = Date.now()
-  // End after now, so that events recorded in this millisecond count.
+  // End just after now, so that events of this millisecond count.
   const { to: end = new Date(now + 1).toISOString() } = periodOf(
     { ...(to !== undefined && { to }), zone: zone ?? 'UTC' },
     now,
@@ -50,7 +50,7 @@ export function periodText({ from, to }: { from?: string; to?: string }, { zone 
   return `${text.charAt(0).toUpperCase()}${text.slice(1)} ${zone}`
 }
 
-/** The head of an answer. A program that counts lines of stdout finds none. */
+/** Prints the period above an answer, on stderr: a program that counts the lines of stdout must not see it. */
 export function printPeriod(period: { from?: string; to?: string }, options: ZoneOptions, hint = ''): void {
   const text = periodText(period, options)
   if (text === '') return

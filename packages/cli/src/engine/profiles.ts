@@ -1,6 +1,6 @@
 /**
- * Profiles of `tacho login` and `tacho use`: addresses, operator tokens and default environments, by name. Only the owner can
- * read the file. A token is only sent to the address with which it was stored.
+ * Profiles of `tacho login` and `tacho use`: addresses, operator tokens and default environments, by name. Only the
+ * owner can read the file. A token is sent only to the address with which it was stored.
  */
 import { randomUUID } from 'node:crypto'
 import { mkdirSync, readFileSync, renameSync, writeFileSync } from 'node:fs'
@@ -11,7 +11,7 @@ import { wrongUsage } from './stop.ts'
 export interface Profile {
   url: string
   token: string
-  /** Environment for commands that name none. */
+  /** The environment for commands that name none. */
   environment: { id: string; name: string; workspaceId: string } | null
 }
 
@@ -54,7 +54,7 @@ export function writeProfiles({ current, byName }: Profiles, variables: Variable
   renameSync(temporary, file)
 }
 
-/** The profile that TACHO_PROFILE names. Without the variable: the current profile, or null. */
+/** The profile that TACHO_PROFILE names; without the variable, the current profile or null. */
 export function chosenProfile(variables: Variables = process.env): { name: string; profile: Profile } | null {
   const { current, byName } = readProfiles(variables)
   const wanted = variables['TACHO_PROFILE']

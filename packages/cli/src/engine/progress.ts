@@ -1,7 +1,7 @@
 /** Progress of a long command, on stderr: a bar on a terminal, otherwise a line every 5 seconds. */
 
 export interface Progress {
-  /** `done`: the sum so far, in the unit of the total. */
+  /** @param done the sum so far, in the unit of the total. */
   update(done: number, text: string): void
   /** Prints a permanent line above the bar. */
   note(line: string): void
@@ -9,12 +9,12 @@ export interface Progress {
 }
 
 const LINE_EVERY_MS = 5_000
-/** Width of a bar with its text. A terminal of unknown size gets no bar. */
+/** A narrower terminal, or one of unknown size, gets no bar. */
 const FEWEST_COLUMNS = 75
 
-/** `total` null: unknown. */
+/** @param total null: unknown. */
 export async function startProgress(title: string, total: number | null): Promise<Progress> {
-  // The bar reads the keyboard, so stdin must not carry the data.
+  // The bar reads keys from stdin, so stdin must be a terminal and not the data.
   const canDraw = process.stderr.isTTY && process.stdin.isTTY && process.stderr.columns >= FEWEST_COLUMNS
   return canDraw && total !== null ? startBar(title, total) : startLines(title)
 }
@@ -36,7 +36,7 @@ function startLines(title: string): Progress {
 async function startBar(title: string, total: number): Promise<Progress> {
   const { progress } = await import('@clack/prompts')
   const bar = progress({ max: total, output: process.stderr, withGuide: false })
-  // The bar handles Ctrl-C with exit code 0; an interrupted command must exit with 130.
+  // The bar would exit with 0 on Ctrl-C, but an interrupted command must exit with 130.
   const interrupted = (): void => void (process.exitCode = 130)
   process.once('exit', interrupted)
   bar.start(title)

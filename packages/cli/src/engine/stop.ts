@@ -1,4 +1,4 @@
-/** The only way to end a command early: one sentence on stderr and an exit code. */
+/** Ends a command early, with one sentence on stderr and an exit code. There is no other way. */
 export class Stop extends Error {
   readonly exitCode: 1 | 2
 
@@ -9,12 +9,12 @@ export class Stop extends Error {
   }
 }
 
-/** The command was valid but failed. */
+/** For a valid command that failed. */
 export function failed(sentence: string): Stop {
   return new Stop(1, sentence)
 }
 
-/** The command, a flag or a variable is invalid; nothing was tried. */
+/** For an invalid command, flag or variable. Nothing was tried. */
 export function wrongUsage(sentence: string): Stop {
   return new Stop(2, sentence)
 }

@@ -8,11 +8,11 @@ export interface Column {
   title: string
   align?: 'left' | 'right'
   /**
-   * time: relative on a terminal; id: shortened there; word: coloured by its meaning; whole: never cut; text: a sentence,
+   * On a terminal, time: relative; id: shortened; word: coloured by its meaning; whole: never cut; text: a sentence,
    * cut at its end.
    */
   as?: 'time' | 'id' | 'word' | 'whole' | 'text'
-  /** Left out where not all columns have room. */
+  /** The column is left out if not all columns fit. */
   isOptional?: true
 }
 
@@ -22,7 +22,7 @@ interface Least {
   other: number
 }
 
-/** Least widths, from wide to narrow: a sentence needs more room than an id or a name. */
+/** Minimum widths of columns, tried in the order of STEPS. A sentence needs more room than an id or a name. */
 const GOOD: Least = { sentence: 42, other: 14 }
 const STEPS: readonly Least[] = [GOOD, { sentence: 33, other: 11 }, { sentence: 16, other: 8 }]
 
@@ -87,7 +87,7 @@ function narrowed({ title, align, as }: Column, natural: number, { sentence, oth
   return align === 'right' || as !== undefined ? natural : Math.min(natural, Math.max(other, title.length))
 }
 
-/** All columns, or without the last optional ones while the rest has no room. */
+/** The columns that fit: while there is no room, the last optional one is left out. */
 function columnsWithRoom(columns: readonly Column[], natural: readonly number[], { width }: Look): number[] {
   const places = columns.map((_, at) => at)
   const least = (): number =>
@@ -100,7 +100,7 @@ function columnsWithRoom(columns: readonly Column[], natural: readonly number[],
   return places
 }
 
-/** Narrows the widest column repeatedly, a sentence only after the others are at their least. */
+/** Narrows the widest column until all fit. Sentences are narrowed only when the other columns have their minimum. */
 function fittingWidths(
   columns: readonly Column[],
   natural: readonly number[],
@@ -128,7 +128,7 @@ const UUID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i
 const LEAST_CHARS = 8
 const CUT = '…'
 
-/** UUIDs as their shortest beginnings that differ, at least 8 characters. Other ids stay. */
+/** Shortens UUIDs to their shortest distinct beginnings, at least 8 characters. Other ids are not changed. */
 export function shortIds(ids: readonly string[]): string[] {
   const uuids = new Set(ids.filter((id) => UUID.test(id)))
   let size = LEAST_CHARS
@@ -136,7 +136,7 @@ export function shortIds(ids: readonly string[]): string[] {
   return ids.map((id) => (uuids.has(id) ? id.slice(0, size) : id))
 }
 
-/** Whether the text is the id, its beginning, or its beginning and end as a table shows it: `order-…4711`. */
+/** Whether a text is the id, its beginning, or its beginning and end as in a table: `order-…4711`. */
 export function isShortFor(shortId: string, id: string): boolean {
   const at = shortId.indexOf(CUT)
   if (at === -1) return id.startsWith(shortId)
@@ -144,7 +144,7 @@ export function isShortFor(shortId: string, id: string): boolean {
   return id.length >= start.length + end.length && id.startsWith(start) && id.endsWith(end)
 }
 
-/** The beginning of an id that `isShortFor` accepts. */
+/** The beginning of an id, from a text that `isShortFor` accepts. */
 export function beginningOf(shortId: string): string {
   return shortId.split(CUT, 1)[0] ?? ''
 }

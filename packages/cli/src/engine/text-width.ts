@@ -1,8 +1,8 @@
-/** Makes text fit a terminal. Widths are cells: most emoji and East Asian characters take two. Pure. */
+/** Fits text to a terminal. Widths are in cells: most emoji and East Asian characters take two. Pure. */
 import stringWidth from 'fast-string-width'
 
 const CUT = '…'
-/** Made on first use: a command that cuts nothing starts sooner. */
+/** Created on first use, because a command that cuts nothing starts faster without it. */
 let graphemes: Intl.Segmenter | undefined
 
 export function widthOf(text: string): number {
@@ -21,7 +21,7 @@ export function cutMiddle(text: string, size: number): string {
 
 /** The text in at most `size` cells, cut at its end: for sentences. */
 export function cutEnd(text: string, size: number): string {
-  // A text that was cut before has its mark already.
+  // A text that was cut before already ends with the mark.
   return widthOf(text) <= size
     ? text
     : `${fitting(graphemesOf(text), size - 1)

@@ -5,15 +5,15 @@ import { wrongUsage } from './stop.ts'
 
 const UNITS = { s: 1000, m: 60_000, h: 3_600_000, d: 86_400_000, w: 604_800_000 } as const
 
-/** Milliseconds of `90d`, `12h`, `30m`; null if the text is not a duration. */
+/** Milliseconds of a duration such as `90d`, `12h` or `30m`; null if the text is not one. */
 export function durationMs(text: string): number | null {
   const [, digits, unit] = /^([0-9]{1,9})([smhdw])$/.exec(text) ?? []
   return digits === undefined ? null : Number(digits) * UNITS[unit as keyof typeof UNITS]
 }
 
 /**
- * A moment as ISO 8601 in UTC: a date, a time, or a duration before now (`direction` -1) or after it (1). A date, and a time
- * without a zone, are those of `zone`.
+ * Parses a date, a time, or a duration before (`direction` -1) or after (1) now. Returns ISO 8601 in UTC. A date, or a
+ * time without a zone, is in `zone`.
  */
 export function moment(flag: string, text: string, direction: -1 | 1, now: number, zone = 'UTC'): string {
   const duration = durationMs(text)

@@ -89,7 +89,7 @@ export async function retry(
     try {
       items.push(await client.retryIssueRecord({ params: { environmentId, recordId: id } }))
     } catch (error) {
-      // Another operator was faster.
+      // A conflict: another operator changed the issue first.
       if (recordId !== undefined || !(error instanceof Refused) || error.result.code !== 'conflict') throw error
     }
   }

@@ -129,7 +129,6 @@ function addRecords(issues: Command): void {
     )
 }
 
-/** Parses an option for commander: one of the words, in any case. */
 async function list(options: ListOptions): Promise<void> {
   const filters = filterQuery(ISSUE_FILTERS, options, Date.now())
   const query = { ...filters, ...(filters.firstFrom !== undefined && { sort: 'firstSeen' as const }) }

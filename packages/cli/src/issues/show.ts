@@ -74,7 +74,7 @@ function head(issue: Issue): string[] {
   ]
 }
 
-/** The error of the latest occurrence whose event is recorded; nothing if that has no error. */
+/** The error in the latest occurrence that has a recorded event; empty if that event has no error. */
 async function lastError(client: OperatorClient, environmentId: string, records: readonly IssueRecord[]) {
   const { runId, eventId } = records.find(({ internalEventId }) => internalEventId !== null) ?? {}
   if (!runId || !eventId) return []
@@ -88,7 +88,7 @@ async function lastError(client: OperatorClient, environmentId: string, records:
       ...(failure.stack ? [`          \`tacho runs show ${printable(runId)} --stack\` shows the stack.`] : []),
     ]
   } catch (error) {
-    // Erased meanwhile.
+    // The run or event was erased in the meantime.
     if (error instanceof Refused) return []
     throw error
   }

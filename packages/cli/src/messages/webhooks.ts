@@ -24,7 +24,7 @@ import { askSecret, assertConfirmed, type ConfirmOptions } from '../engine/ask.t
 import { printable, printJson, printLine, printMore, printTable, spokenTime } from '../engine/output.ts'
 import { DELIVERY_STATUSES, WEBHOOK_EVENTS, WEBHOOK_FORMATS } from '@tacho/contract/engine/words.ts'
 
-/** A receiver has ten seconds to answer. */
+/** Longest wait for a test delivery: a receiver has ten seconds to answer. */
 const ANSWER_WAIT_MS = 12_000
 const ANSWER_POLL_MS = 250
 const DELIVERIES_READ = 25
@@ -43,9 +43,9 @@ interface ChangeOptions extends EnvironmentOptions {
   description?: string
   enable?: true
   disable?: true
-  /** False: --no-signing-secret. */
+  /** False with --no-signing-secret. */
   signingSecret?: boolean
-  /** False: --no-show-input. */
+  /** False with --no-show-input. */
   showInput?: boolean
 }
 
@@ -175,7 +175,8 @@ async function rotate(webhookId: string, options: EnvironmentOptions): Promise<v
 function printSecret(webhook: CreatedWebhook, { json }: EnvironmentOptions): void {
   if (json) return printJson(webhook)
   const made = `Webhook ${webhook.id} to ${printable(webhook.url)}.`
-  // A secret beside the signing secret of a Slack app only confuses. A relay in front of a chat may check signatures.
+  // For other formats, do not print the secret: it could be confused with a Slack app's signing secret. Only a relay in
+  // front of a chat could check it.
   if (webhook.format === 'standard') {
     process.stderr.write(`${made} Its secret is shown only once:\n`)
     printLine(webhook.secret)
@@ -269,7 +270,7 @@ async function test(webhookId: string, options: EnvironmentOptions): Promise<voi
   printLine(`The message was not delivered: ${printable(error ?? String(responseStatus ?? 'no answer'))}${again}`)
 }
 
-/** The delivery after its first attempt, or as it is when the wait ends. */
+/** The delivery after its first attempt, or its state when the wait ends. */
 async function attempted(client: OperatorClient, params: { environmentId: string; webhookId: string }, sent: Delivery) {
   for (const until = Date.now() + ANSWER_WAIT_MS; Date.now() < until;) {
     await sleep(ANSWER_POLL_MS)

@@ -79,7 +79,7 @@ function queryOf(options: Options): AuditQuery {
 
 /** Entries of the audit log in words. */
 
-/** Names of the environments of the entries, by id. A deleted or unreadable one has none. */
+/** Names of the entries' environments, by id. A deleted or unreadable environment has no name. */
 async function environmentNames(
   client: OperatorClient,
   scope: Workspace | null,

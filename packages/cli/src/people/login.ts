@@ -49,7 +49,7 @@ async function login(options: LoginOptions): Promise<void> {
   const me = await operatorClient(url, token).readMe()
   const profiles = readProfiles()
   const earlier = profiles.byName.get(options.profile)
-  // The environment in use belongs to a server.
+  // Keep the environment in use only if the server is the same.
   const environment = earlier?.url === url ? earlier.environment : null
   profiles.byName.set(options.profile, { url, token, environment })
   writeProfiles({ ...profiles, current: options.profile })

@@ -170,7 +170,7 @@ function people(client: OperatorClient, scope: Scope): Promise<Operator[]> {
     : allItems(client.listOperators, { params: { workspaceId: scope.id } })
 }
 
-/** Empty for callers who cannot see invitations, unless the command needs them. */
+/** The invitations. Empty for a caller who may not see them, unless the command needs them. */
 async function invited(client: OperatorClient, scope: Scope, isNeeded: boolean) {
   if (scope === null) return allItems(client.listInstallationInvitations, {})
   const me = isNeeded ? null : await client.readMe()

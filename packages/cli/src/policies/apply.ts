@@ -19,7 +19,7 @@ interface Options extends ServerOptions {
   note?: string
 }
 
-/** Differences exist and nothing was changed. */
+/** Exit code: differences exist, and nothing was changed. */
 const DIFFERENT = 3
 
 export function addApply(command: Command): void {
@@ -96,7 +96,10 @@ async function apply(options: Options): Promise<void> {
   else if (different) process.stderr.write(`Nothing was changed${options.dryRun ? '' : '; add --yes to apply'}.\n`)
 }
 
-/** The policies that get another version, as the file has them. Those of a numbered version were compared when they were new. */
+/**
+ * Policies whose deployed version changes, with their content in the file. A policy with a version number was compared
+ * when that version was new.
+ */
 function comparedOf({ policies, environments }: Manifest, { deployments }: Plan): Compared[] {
   return deployments.flatMap(({ environment, environmentId, changes }) =>
     changes.flatMap(({ kind, name: policy, to }): Compared[] => {

@@ -43,7 +43,7 @@ export async function check(files: string[], options: CheckOptions): Promise<voi
   }
 }
 
-/** With an environment: what its recorded calls say of the condition. A simulation reads them; nothing changes. */
+/** With an environment, compares a condition with its recorded calls by a simulation, which changes nothing. */
 async function comparedWith(options: CheckOptions): Promise<(condition: string) => Promise<string[]>> {
   if (options.environment === undefined) return () => Promise.resolve([])
   const client = connect(options)
@@ -83,8 +83,8 @@ export function assertCondition(name: string, source: string): void {
 /** Shows where a condition is invalid. Pure. */
 
 /**
- * `name:2:6: <the fault>`, the source line, and a caret below the position. Tabs become one space, to keep the caret
- * aligned.
+ * Returns `name:2:6: <the fault>`, the source line, and a caret below the position. Tabs become one space, so that the
+ * caret stays aligned.
  */
 export function faultLines(name: string, source: string, { message, position }: Fault): string[] {
   const { line, column, offset, endOffset } = position

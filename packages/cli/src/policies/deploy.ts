@@ -18,7 +18,7 @@ import { findPlace } from '../tenants/tenants.ts'
 import { warnOf } from './recorded-calls.ts'
 import { findItem, findVersioned } from './versioned-item.ts'
 
-/** Digits of a revision that people need to tell two revisions apart. */
+/** Digits of a revision that are shown: enough to tell two revisions apart. */
 const SHOWN_DIGITS = 12
 const WAIT_SECONDS = 120
 const WAIT_SECONDS_MAX = 3_600
@@ -51,7 +51,7 @@ With --share, the other sessions keep the version in force. A session gets the s
   tacho prompts deploy greeting@5 --share 0       # ends it: all sessions get the version in force
 `
 
-/** Adds the four commands to `prompts` or `policies`. `one` names the argument in the help. */
+/** Adds the four commands to `prompts` or `policies`. `one` is the argument's name in the help. */
 export function addDeploying(commands: Command, kind: DeployableKind, one: string): void {
   const plural = commands.name()
 
@@ -141,7 +141,7 @@ interface ClientCounts {
   asking: number
 }
 
-/** Waits for the clients that still ask. Until a client asks again, it counts as one that lacks the configuration. */
+/** Waits for the running clients to receive the configuration. A client counts as lacking it until it asks again. */
 export async function untilClientsHaveIt(
   client: OperatorClient,
   environmentId: string,
@@ -176,7 +176,7 @@ async function undeploy(kind: DeployableKind, name: string, options: DeployOptio
 async function rollBack(kind: DeployableKind, name: string, options: DeployOptions): Promise<void> {
   const { client, place, item } = await target(kind, name, options)
   const deployed = await findDeployment(client, place.environment.id, kind, item.id)
-  // `restores` keeps two people who roll back at once from going back twice.
+  // With `restores`, two people who roll back at the same time do not go back twice.
   const earlier = deployed?.earlierVersion ?? null
   const result = await client.rollBack({
     params: { environmentId: place.environment.id },
@@ -217,7 +217,7 @@ interface Seen {
   replaces?: string | null
 }
 
-/** The version that the person expects to be in force. */
+/** The version that the person expects to replace. */
 function replacesOf({ replaces }: DeployOptions): Seen {
   if (replaces === undefined) return {}
   if (replaces === 'none') return { replaces: null }
@@ -225,7 +225,7 @@ function replacesOf({ replaces }: DeployOptions): Seen {
   throw wrongUsage(`--replaces must be a number such as 3, or none, not ${JSON.stringify(replaces)}.`)
 }
 
-/** The version that was read. A damaged one counts as none for the server. */
+/** The version that was read. For the server, a damaged version counts as none. */
 function seenOf(deployed: Pick<Deployment, 'version' | 'damaged'> | null): Seen {
   return deployed?.damaged ? {} : { replaces: deployed?.version ?? null }
 }

@@ -47,7 +47,7 @@ export async function initPolicies(set: string | undefined, options: InitOptions
   )
 }
 
-/** Simulates each policy on the calls of the last days, before anything is deployed. */
+/** Simulates each policy on recent calls, before anything is deployed. */
 async function simulatedSet(file: string, options: InitOptions) {
   const { policies, labels } = await manifestOf(file)
   const client = connect(options)

@@ -1,4 +1,6 @@
-/** `tacho labels`: what the tools of an environment are and do, for conditions on the past of a run. */
+/**
+ * `tacho labels`: labels for the output and the effect of an environment's tools, for conditions on the past of a run.
+ */
 import type { ToolLabel, ToolLabels } from '@tacho/contract/policies/tool-labels.ts'
 import type { Command } from 'commander'
 import { connected } from '../engine/connected.ts'

@@ -94,7 +94,7 @@ export async function showPolicy(policyId: string, options: ShowOptions): Promis
   }
   const places = (await inForce(client, workspace, 'policy')).get(policyId) ?? []
   const deployed = [...new Set(places.map((place) => place.version))]
-  // Agents follow what is deployed. The newest version may be a draft.
+  // Show the deployed version, which agents use. The newest version may be a draft.
   const [inUse = newest, another] = deployed
   const version = await readVersion(client, params, options.number ?? (another === undefined ? inUse : newest))
   if (options.json) return printJson(version)
@@ -119,7 +119,7 @@ export async function showPolicy(policyId: string, options: ShowOptions): Promis
   for (const line of version.condition.split(/\r?\n/)) printLine(printable(line))
 }
 
-/** Requests of the last week that expired undecided, by environment. */
+/** Lines about requests of the last week that expired without a decision, by environment. */
 async function unansweredLines(client: OperatorClient, workspace: Workspace, policyId: string): Promise<string[]> {
   const lines: string[] = []
   for (const { id: environmentId, name } of await environmentsOf(client, workspace)) {
@@ -134,7 +134,7 @@ async function unansweredLines(client: OperatorClient, workspace: Workspace, pol
   return lines
 }
 
-/** Describes the decision on a call if the condition cannot be evaluated. */
+/** Describes the decision if the condition cannot be evaluated. */
 function onErrorText({ onError, severity }: PolicyVersion): string {
   const acts = onError === null ? severity === 'HIGH' || severity === 'CRITICAL' : onError === 'act'
   const does = acts

@@ -1,4 +1,4 @@
-/** `tacho prompts results`: what the runs of each version did, side by side. */
+/** `tacho prompts results`: compares the runs of each version. */
 import type { PromptResult } from '@tacho/contract/policies/prompt.ts'
 import { duration, percent } from '@tacho/contract/engine/format.ts'
 import { LIMITS } from '@tacho/contract/engine/limits.ts'

@@ -1,6 +1,6 @@
 /**
- * Compares conditions with the recorded calls of an environment, by simulations: a field that no call of the tool has, a tool
- * that nobody called. Nothing that is in force changes.
+ * Compares conditions with an environment's recorded calls, by simulations: finds fields that no call has, and tools
+ * that were never called. Changes nothing in force.
  */
 import { compileCondition } from '@tacho/policy/compile.ts'
 import { type Fields, fieldsOf } from '@tacho/policy/language/fields.ts'
@@ -9,9 +9,9 @@ import { Stop } from '../engine/stop.ts'
 import { printable } from '../engine/output.ts'
 import { runSimulation } from './simulation.ts'
 
-/** Long enough for tools that are called rarely. */
+/** Days of calls to compare: enough for tools that are called rarely. */
 const DAYS = 30
-/** A deployment does not wait longer for the comparison. */
+/** Longest wait for the comparison, because a deployment waits for it. */
 const WAIT_MS = 15_000
 
 export interface Compared {
@@ -39,7 +39,7 @@ export async function warningsOf(
 const readsCalls = ({ inputPaths, toolNames, variables }: Fields): boolean =>
   inputPaths.length > 0 || toolNames.length > 0 || variables.includes('tool.input')
 
-/** Warns on stderr and never stops: a policy may be deployed before the first call of its tool. */
+/** Prints warnings on stderr and never stops: a policy may be deployed before the first call of its tool. */
 export async function warnOf(client: OperatorClient, compared: readonly Compared[]): Promise<string[]> {
   const until = Date.now() + WAIT_MS
   const warnings: string[] = []

@@ -55,7 +55,7 @@ interface FlowOptions extends EnvironmentOptions {
   days: number
 }
 
-/** `tacho policies flow`: whether values of one tool reached another, in the recorded runs. */
+/** `tacho policies flow`: finds values of one tool that reached another one, in recorded runs. */
 export async function askFlow(options: FlowOptions): Promise<void> {
   const { from: fromTool, fromLabel, to: toTool, toLabel, where = 'true', days } = options
   if ((fromTool === undefined) === (fromLabel === undefined)) throw wrongUsage('Give --from or --from-label.')

@@ -10,7 +10,7 @@ import { failed } from '../engine/stop.ts'
 
 const POLL_MS = 200
 
-/** Resolves with the finished simulation. Ctrl-C cancels it, and so does the time `until`. */
+/** Resolves with the finished simulation. Ctrl-C cancels it, and so does reaching the time `until`. */
 export async function runSimulation(
   client: OperatorClient,
   environmentId: string,
@@ -67,14 +67,14 @@ export function printResult({ action, severity, onError }: Simulation, result: S
   printApprovals(result)
 }
 
-/** Results of older servers do not say since when. */
+/** Approval requests per day. Older servers do not report since when. */
 function askedLine(perDay: number, since = 'the first of these calls'): string {
   return `It would ask ${counted(perDay, 'time')} a day, on average since ${since}.`
 }
 
 type Past = NonNullable<SimulationResult['past']>
 
-/** Prints the data on which the answer is based. */
+/** Prints how complete the data behind the answer is. */
 function printPast({ unknown, tools, labelledTools, unlabelled }: Past): void {
   if (unknown > 0) {
     printLine(`${counted(unknown, 'call')} unknown: what they depend on is masked, shortened or not recorded.`)
@@ -107,7 +107,7 @@ const STATES = [
   ['neverRan', 'never ran'],
 ] as const
 
-/** Prints what became of the calls; nothing if all of them ran. */
+/** Prints the outcomes of the calls; nothing if all of them ran. */
 function printStates({ states }: SimulationResult): void {
   if (states === undefined || STATES.every(([state]) => state === 'ran' || states[state].calls === 0)) return
   printLine()

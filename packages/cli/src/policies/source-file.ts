@@ -3,7 +3,7 @@ import { readFileSync } from 'node:fs'
 import { buffer } from 'node:stream/consumers'
 import { wrongUsage } from '../engine/stop.ts'
 
-/** The text, or the end of a sentence that says why it cannot be read. */
+/** The text, or the end of a sentence with the reason why it cannot be read. */
 export type TextRead = { ok: true; text: string } | { ok: false; reason: string }
 
 /** The exact text of a file; `-` is standard input. */
@@ -15,7 +15,7 @@ export async function readSource(file: string): Promise<string> {
   return read.text
 }
 
-/** A condition without the final newline that editors add. */
+/** A condition from a file, without the final newline that editors add. */
 export async function readCondition(file: string): Promise<string> {
   return withoutLastLineEnd(await readSource(file))
 }

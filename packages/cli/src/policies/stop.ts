@@ -1,4 +1,4 @@
-/** `tacho stop` and `tacho resume`: no guarded call runs in a stopped scope. */
+/** `tacho stop` and `tacho resume`: in a stopped scope, no guarded call runs. */
 import { eachItem, taken } from '@tacho/client/items.ts'
 import { LIMITS } from '@tacho/contract/engine/limits.ts'
 import { STOP_SCOPES } from '@tacho/contract/engine/words.ts'

@@ -1,4 +1,4 @@
-/** `tacho policies test`: decides example calls by the policies of a file, as agents would, without a server. */
+/** `tacho policies test`: judges example calls by the policies of a file, as agents would, without a server. */
 import path from 'node:path'
 import { isObject, type Json } from '@tacho/contract/record/payload-reader.ts'
 import { POLICY_ACTIONS } from '@tacho/contract/engine/words.ts'

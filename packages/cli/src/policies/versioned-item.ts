@@ -1,4 +1,6 @@
-/** Prompts and policies in commands: finding one, where its versions are deployed, and how two versions differ. */
+/**
+ * Prompts and policies in commands: finds an item, shows where its versions are deployed, and compares two versions.
+ */
 import { styleText } from 'node:util'
 import type { DeployableKind, Deployment } from '@tacho/contract/policies/deployment.ts'
 import { eachItem } from '@tacho/client/items.ts'
@@ -34,7 +36,7 @@ export async function findItem(
   return item
 }
 
-/** Finds the item, and the version in `greeting@5` unless the whole text is a name. */
+/** Finds the item, and the version in `greeting@5`. A text that is a whole name has no version. */
 export async function findVersioned(client: OperatorClient, workspaceId: string, kind: DeployableKind, named: string) {
   const [, itemName, number] = /^(.+)@([1-9][0-9]{0,8})$/.exec(named) ?? []
   const whole = itemName === undefined ? null : await lookUp(client, workspaceId, kind, named)
@@ -67,7 +69,7 @@ interface DeployedPlace extends Pick<Deployment, 'version' | 'share'> {
   environment: string
 }
 
-/** Keyed by prompt or policy id: `production 3 (10 %: 4), staging 4`. */
+/** By prompt or policy id: `production 3 (10 %: 4), staging 4`. */
 export async function inForce(
   client: OperatorClient,
   workspace: Workspace,
@@ -96,12 +98,12 @@ export function spokenPlaces(places: DeployedPlace[] | undefined): string {
 
 type Line = VersionDiff['fields'][number]['lines'][number]
 
-/** Unchanged lines to show around a change. */
+/** Number of unchanged lines around a change. */
 const CONTEXT = 3
 const MARKS = { same: ' ', removed: '-', added: '+' } as const
 const COLOURS = { removed: 'red', added: 'green' } as const
 
-/** By default the newest version and the one before it. */
+/** The default is the newest version and the one before it. */
 export function diffQuery(newest: string, from: string | undefined, to: string | undefined) {
   const second = to ?? newest
   return { from: from ?? String(Math.max(1, Number(second) - 1)), to: second }

@@ -79,7 +79,7 @@ export async function pushPolicy(policyId: string, options: PushOptions): Promis
       name: name ?? now.name,
       description: describe(options, now.description),
       note: note ?? null,
-      // The missing fields come from that version, so fail if another operator has changed it since.
+      // The other fields are those of this version, so fail if another operator has changed the policy since.
       follows: newest,
     },
   })
@@ -88,7 +88,7 @@ export async function pushPolicy(policyId: string, options: PushOptions): Promis
   else printLine(`Version ${saved.version} of ${printable(policyId)} already has this content; nothing was written.`)
 }
 
-/** Purpose and message travel together; each that is missing stays as it is. */
+/** The description contains purpose and message. One that is not given stays unchanged. */
 function describe({ description, message }: PushOptions, now: string | null): string | null {
   const most = POLICY_LIMITS.messageChars
   if (message !== undefined && Array.from(message).length > most) {
@@ -99,7 +99,7 @@ function describe({ description, message }: PushOptions, now: string | null): st
   return withMessage(purposeOf(description ?? now), versionNote)
 }
 
-/** Null if no condition was given. */
+/** The condition from the flag or the file. Null if none was given. */
 export async function sourceOf({ file, condition }: SourceOptions): Promise<string | null> {
   if (file !== undefined && condition !== undefined) throw wrongUsage('Give either --file or --condition.')
   const source = file === undefined ? condition : await readCondition(file)

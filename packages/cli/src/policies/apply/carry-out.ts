@@ -44,14 +44,14 @@ export async function carryOut(
   const idOf = ({ name, id }: DeploymentChange) => id ?? created.get(name) ?? ''
   for (const { environment, environmentId, changes } of deployments) {
     const damaged = damagedIn(present.environments.get(environment))
-    // A publication changes a prompt once, and a share needs its version in force first.
+    // Two passes: a publication changes a prompt only once, and a share requires that its stable version is in force.
     for (const hasShare of [false, true]) {
       const parts = changes.filter(({ share }) => (share !== undefined) === hasShare)
       const items = parts.map((change) => ({
         kind: change.kind,
         id: idOf(change),
         version: change.to,
-        // What the plan showed. A damaged version counts as none for the server.
+        // The version that the plan showed. For the server, a damaged version counts as none.
         ...(!damaged.has(keyOf(change)) && { replaces: change.from }),
         ...(change.share !== undefined && { share: change.share }),
       }))
@@ -73,7 +73,10 @@ const keyOf = ({ kind, name }: Pick<DeploymentChange, 'kind' | 'name'>): string 
 const damagedIn = (environment: PresentEnvironment | undefined): Set<string> =>
   new Set(environment?.inForce.filter(({ damaged }) => damaged).map(keyOf))
 
-/** Names what another person deployed after the plan was made. Null: the deployment was refused for another reason. */
+/**
+ * An error that names what another person deployed after the plan was made. Null: the deployment failed for another
+ * reason.
+ */
 async function overtakenFailure(
   client: OperatorClient,
   environmentId: string,
@@ -98,7 +101,7 @@ async function overtakenFailure(
   )
 }
 
-/** Returns the id of the prompt. */
+/** Writes a version of a prompt. Returns the prompt's id. */
 async function writePrompt(
   client: OperatorClient,
   workspaceId: string,
@@ -144,7 +147,7 @@ function before(version: string): string {
   return String(Number(version) - 1)
 }
 
-/** Environments must get exactly the versions of the plan. */
+/** Fails unless the written version is the planned one, because environments must get exactly the planned versions. */
 function assertVersion(kind: string, name: string, written: string, planned: string): void {
   if (written === planned) return
   throw failed(`${kind} ${name} was changed by someone else (version ${written}, not ${planned}): apply again.`)
@@ -154,7 +157,7 @@ function assertVersion(kind: string, name: string, written: string, planned: str
 
 export async function readPresent(client: OperatorClient, workspace: Workspace, manifest: Manifest): Promise<Present> {
   const params = { workspaceId: workspace.id }
-  // An archived item keeps its name.
+  // Read archived items too, because they keep their names.
   const query = { archived: 'true' } as const
   const prompts = await allItems(client.listPrompts, { params, query })
   const policies = await allItems(client.listPolicies, { params, query })
@@ -174,7 +177,7 @@ export async function readPresent(client: OperatorClient, workspace: Workspace, 
   }
 }
 
-/** Finds out how shares ended that the file has and that do not run, unless something changed since. */
+/** Reads how shares ended that are in the file but do not run, unless their items changed since. */
 async function readEnded(
   client: OperatorClient,
   environmentId: string,

@@ -4,9 +4,9 @@ import type { ToolLabels } from '@tacho/policy/history/tool-labels.ts'
 import type { GrantRule, OnError } from '@tacho/contract/engine/words.ts'
 
 export interface Manifest {
-  /** Null: the only workspace. */
+  /** Null: use the only workspace. */
   workspace: string | null
-  /** Labels of tools; null: the file has none. */
+  /** Labels of tools; null: the file does not mention labels. */
   labels: readonly ToolLabels[] | null
   /** By name. */
   prompts: Map<string, WantedPrompt>
@@ -41,13 +41,13 @@ export interface WantedPolicy {
   severity: Severity
   action: PolicyAction
   onError: OnError
-  /** The file says it. Otherwise a version that was written before it existed stays as it is. */
+  /** Whether the file contains `onError`. Without it, a version that is older than this field stays unchanged. */
   saysOnError: boolean
-  /** Different people who must approve a call. */
+  /** Number of different people who must approve a call. */
   approvers: 1 | 2
-  /** Whether approvers may also allow calls to come. */
+  /** Whether approvers may also allow later calls. */
   grants: GrantRule
-  /** How its requests read; null: found from the input and the condition. */
+  /** The text of its approval requests; null: derived from the input and the condition. */
   template: string | null
   place: Place
 }
@@ -60,10 +60,13 @@ export interface WantedEnvironment {
   policies: Map<string, WantedVersion> | null
 }
 
-/** Null: the newest version, as in the file. */
+/** A wanted version. Null: the newest one, as in the file. */
 export interface WantedVersion {
   version: string | null
-  /** A prompt's share: another version for a part of the sessions. 0 percent: no share. Absent: the file does not mention it. */
+  /**
+   * A prompt's share: another version for a part of the sessions. 0 percent: no share. Absent: the file does not
+   * contain it.
+   */
   share?: WantedShare
   place: Place
 }

@@ -8,7 +8,7 @@ import { type DeploymentChange, type Kept, type NotRestarted, type Plan, type Wr
 import type { OperatorClient } from '../../engine/operator-client.ts'
 import { POLICY_FIELDS, type Manifest } from './manifest.ts'
 
-/** `diffs`: what each write changes, by `diffKey`. */
+/** @param diffs the changes of each write, by `diffKey`. */
 export function planLines(
   workspace: string,
   { restores, writes, deployments, labels }: Changes,
@@ -32,7 +32,7 @@ export function planLines(
   return [...lines, '', summary({ restores, writes, deployments, labels })]
 }
 
-/** Items that stay deployed although the file does not list them. */
+/** Lines about items that stay deployed although the file does not list them. */
 export function keptLines(keptItems: readonly Kept[]): string[] {
   if (keptItems.length === 0) return []
   const items = keptItems.map(({ environment, kind, name, version }) => {
@@ -47,7 +47,7 @@ function writeLine({ kind, name, version, changed }: Write): string {
   return yellow(`  ~ ${item}: new version ${version} (${changed.join(', ')})`)
 }
 
-/** Shares of the file that do not start again. */
+/** Lines about shares in the file that do not start again. */
 export function notRestartedLines(shares: readonly NotRestarted[]): string[] {
   return shares.map(
     ({ environment, name, version, by }) =>
@@ -88,7 +88,7 @@ const green = painted('green')
 const yellow = painted('yellow')
 const red = painted('red')
 
-/** Changes of new versions, line by line. */
+/** The changes of new versions, line by line. */
 
 export type WriteDiff = Pick<VersionDiff, 'fields'>
 
@@ -96,7 +96,7 @@ function diffKey({ kind, name }: Pick<Write, 'kind' | 'name'>): string {
   return `${kind} ${name}`
 }
 
-/** The differences from the newest versions, by `diffKey`. New prompts and policies have none. */
+/** The differences from the newest versions, by `diffKey`. New prompts and policies have no differences. */
 export async function readDiffs(
   client: OperatorClient,
   workspaceId: string,

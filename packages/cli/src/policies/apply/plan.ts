@@ -27,9 +27,9 @@ export interface Present {
 export interface PresentEnvironment {
   id: string
   inForce: (Pick<Listed, 'kind' | 'id' | 'name' | 'version'> & Partial<Pick<Listed, 'share' | 'damaged'>>)[]
-  /** By name: the share that ended last, if nothing changed since. */
+  /** By name: the share that ended last, if its prompt has not changed since. */
   endedShares?: ReadonlyMap<string, EndedShare>
-  /** Undefined: the file has none, so they were not read. */
+  /** Undefined: labels were not read, because the file contains none. */
   labels?: readonly ToolLabel[]
 }
 
@@ -39,15 +39,18 @@ export interface EndedShare {
 }
 
 export interface Plan {
-  /** Archived, but in the file. */
+  /** Items that are archived, but in the file. */
   restores: Restore[]
   writes: Write[]
   deployments: Deployment[]
-  /** Environments whose labels of tools differ from those of the file. */
+  /** Changes for environments whose labels differ from the file's. */
   labels: LabelChange[]
-  /** Deployed, but not in the file: it may belong to another repository, so it stays. Empty with `prune`. */
+  /**
+   * Items that are deployed, but not in the file. They may belong to another repository, so they stay. Empty with
+   * `prune`.
+   */
   kept: Kept[]
-  /** Shares of the file that were ended since, for example by an alert: they do not start again. */
+  /** Shares in the file that have ended, for example by an alert. They do not start again. */
   notRestarted: NotRestarted[]
 }
 
@@ -90,7 +93,7 @@ export interface LabelChange {
   environmentId: string
   /** All rules of the environment after the change. */
   rules: ToolLabel[]
-  /** Tools of rules that go, and of rules that come. */
+  /** Tools whose rules are removed or added. */
   removed: string[]
   added: string[]
 }
@@ -102,13 +105,13 @@ export interface DeploymentChange {
   id: string | null
   from: string | null
   to: string | null
-  /** Percentage of the sessions that get `to`; 0: its share ends. */
+  /** Percentage of the sessions that get `to`; 0 ends the share. */
   share?: number
 }
 
 export type Planned = { ok: true; plan: Plan } | { ok: false; faults: FileFault[] }
 
-/** `prune`: undeploy what the file does not list. */
+/** @param prune whether to undeploy items that the file does not list. */
 export function planOf(manifest: Manifest, present: Present, { prune }: { prune: boolean }): Planned {
   const faults: FileFault[] = []
   const restores = restoresOf(manifest, present)
@@ -151,7 +154,7 @@ export function isEmpty({ restores, writes, deployments, labels }: Plan): boolea
   return [restores, writes, deployments, labels].every((changes) => changes.length === 0)
 }
 
-/** A rule in the form in which the server stores it. */
+/** A rule in the server's form. */
 export function storedRule({ tool, output = [], does = [], when }: ToolLabels): ToolLabel {
   return {
     tool,
@@ -162,8 +165,8 @@ export function storedRule({ tool, output = [], does = [], when }: ToolLabels): 
 }
 
 /**
- * A file without `labels` leaves them as they are. Of tools that it does not name, rules stay as well: they belong to another
- * file, whose policies read them. `prune` removes them.
+ * Label changes. A file without `labels` changes none. Rules of tools that the file does not name stay too, because
+ * they may belong to another file. `prune` removes them.
  */
 function labelChanges(
   environment: string,
@@ -224,7 +227,7 @@ function after(version: string): string {
   return String(Number(version) + 1)
 }
 
-/** The newest version after all writes, by kind and name. */
+/** The newest versions after all writes, by kind and name. */
 function newestVersions(present: Present, writes: Write[]): Map<string, string> {
   const newest = new Map<string, string>()
   for (const [name, prompt] of present.prompts) newest.set(`prompt ${name}`, prompt.newest.version)

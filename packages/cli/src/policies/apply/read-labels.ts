@@ -1,4 +1,4 @@
-/** Labels of tools in tacho.yaml: a list of rules, each with its position for faults. */
+/** Reads labels of tools in tacho.yaml: a list of rules, each with its position for errors. */
 import { LIMITS } from '@tacho/contract/engine/limits.ts'
 import { compileCondition } from '@tacho/policy/compile.ts'
 import type { ToolLabels } from '@tacho/policy/history/tool-labels.ts'

@@ -1,4 +1,4 @@
-/** Parses tacho.yaml into a manifest, or lists every fault. `readFile` reads the files that it names. */
+/** Parses tacho.yaml into a manifest, or lists every fault. `readFile` reads the files that the manifest names. */
 import path from 'node:path'
 import { LIMITS } from '@tacho/contract/engine/limits.ts'
 import { POLICY_LIMITS } from '@tacho/policy/limits.ts'
@@ -30,7 +30,7 @@ import { YamlReader, type Entry } from './yaml-reader.ts'
 import { wrongUsage, type Stop } from '../../engine/stop.ts'
 import { printable } from '../../engine/output.ts'
 
-/** The text of a file, or the end of a sentence that says why it cannot be read. */
+/** Returns the text of a file, or the end of an error sentence. */
 type ReadFile = (file: string) => TextRead
 
 type ManifestRead = { ok: true; manifest: Manifest } | { ok: false; faults: FileFault[] }
@@ -72,7 +72,7 @@ function fill(manifest: Manifest, yaml: YamlReader, readFile: ReadFile): void {
   }
 }
 
-/** An empty section has no members. */
+/** The members of a section; empty for an empty section. */
 function membersOf(yaml: YamlReader, entry: Entry | undefined): Map<string, Entry> {
   return entry === undefined || yaml.isMissing(entry) ? new Map() : (yaml.members(entry) ?? new Map())
 }
@@ -151,7 +151,7 @@ function checkCondition(yaml: YamlReader, entry: Entry, condition: string): bool
   return false
 }
 
-/** A text in the manifest, or in a file that it names. */
+/** A text from the manifest, or from a file that it names. */
 function sourceOf(
   yaml: YamlReader,
   entry: Entry,
@@ -212,7 +212,7 @@ function readEnvironment(yaml: YamlReader, entry: Entry, named: Named): WantedEn
   }
 }
 
-/** A list of names, or a mapping of names to versions. */
+/** Reads a list of names, or a mapping from names to versions. */
 function readVersions(
   yaml: YamlReader,
   entry: Entry,
@@ -239,7 +239,7 @@ function readVersions(
   return wanted
 }
 
-/** `{ version: 4, share: { version: 5, percent: 10 } }` */
+/** Reads `{ version: 4, share: { version: 5, percent: 10 } }`. */
 function readShared(yaml: YamlReader, entry: Entry): Omit<WantedVersion, 'place'> {
   const { version, share } = yaml.fields(entry, ['version', 'share']) ?? {}
   if (version === undefined) return { version: yaml.fault(entry, 'needs version: the one in force') }
@@ -264,7 +264,7 @@ function readVersion(yaml: YamlReader, entry: Entry): string | null {
   return yaml.fault(entry, 'must be a version number or newest')
 }
 
-/** `-` is standard input. Files that it names are beside it. */
+/** Reads a manifest; `-` is standard input. Paths in it are relative to its folder. */
 export async function manifestOf(file: string): Promise<Manifest> {
   const directory = file === '-' ? process.cwd() : path.dirname(path.resolve(file))
   const read = readManifest(await readSource(file), (name) => readText(path.resolve(directory, name)))
@@ -272,7 +272,7 @@ export async function manifestOf(file: string): Promise<Manifest> {
   return read.manifest
 }
 
-/** Labels of tools in the file: a file without any is refused, because it would remove all. */
+/** The labels in a file. Refuses a file without labels, because it would remove all rules. */
 export async function labelsOf(file: string): Promise<readonly ToolLabels[]> {
   const { labels } = await manifestOf(file)
   if (labels === null) throw wrongUsage(`${printable(file)} has no labels.`)

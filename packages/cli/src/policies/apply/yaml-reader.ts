@@ -97,7 +97,7 @@ export class YamlReader {
     return this.fault(entry, `must be text${hint}`)
   }
 
-  /** Undefined if the entry is not a single value. */
+  /** The value; undefined if the entry is a mapping or a list. */
   scalar(entry: Entry): unknown {
     const node = this.#resolved(entry.node)
     return isScalar(node) ? node.value : undefined
