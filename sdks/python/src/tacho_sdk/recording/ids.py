@@ -8,6 +8,13 @@ from ..delivery.lock import Lock
 _COUNTER_MAX = 0xFFF
 # If the clock goes back by less than this, ids wait for it; by more, they follow it.
 _CLOCK_STEP_MS = 10_000
+# Hexadecimal digits of one id that are random: three for its count, one for its variant, and the rest.
+_DIGITS = 19
+# Ids for which random digits are made at once: each read of them lets another thread run, for which the host would wait.
+_IDS_AHEAD = 64
+# They are used for so long: a machine that is restored from a snapshot must not repeat the ids of another one.
+_AHEAD_MS = 250
+_VARIANTS = dict(zip("0123456789abcdef", "89ab" * 4, strict=True))
 
 
 class Ids:
@@ -22,25 +29,37 @@ class Ids:
         self._lock = Lock()
         self._last_ms = 0
         self._counter = 0
+        self._stamp = ""
+        # Random digits, where the next ones begin, and the time and process in which they were made.
+        self._random, self._at, self._made_ms, self._process = "", 0, 0, 0
 
     def uuid(self) -> str:
-        random = os.urandom(10)
         now = self._now_ms()
+        # A child that was forked without the interpreter must not repeat the ids of its parent.
+        process = os.getpid()
         with self._lock:
+            at = self._at
+            if at == len(self._random) or process != self._process or not 0 <= now - self._made_ms < _AHEAD_MS:
+                self._random, at = os.urandom(_IDS_AHEAD * _DIGITS // 2).hex(), 0
+                self._made_ms, self._process = now, process
+            self._at = end = at + _DIGITS
             if now > self._last_ms or now < self._last_ms - _CLOCK_STEP_MS:
-                self._last_ms = now
+                self._begin(now)
                 # A random count with room for half of all counts.
-                self._counter = (random[0] & 7) << 8 | random[1]
+                self._counter = int(self._random[at : at + 3], 16) & 0x7FF
             elif self._counter < _COUNTER_MAX:
                 self._counter += 1
             else:
-                self._last_ms += 1
+                self._begin(self._last_ms + 1)
                 self._counter = 0
-            time, counter = self._last_ms, self._counter
-        tail = random[2:].hex()
-        variant = f"{(random[2] & 0x3F) | 0x80:02x}"
-        stamp = f"{time:012x}"
-        return f"{stamp[:8]}-{stamp[8:]}-7{counter:03x}-{variant}{tail[2:4]}-{tail[4:]}"
+            digits = self._random
+            variant = _VARIANTS[digits[at + 3]]
+            return f"{self._stamp}{self._counter:03x}-{variant}{digits[at + 4 : at + 7]}-{digits[at + 7 : end]}"
+
+    def _begin(self, millisecond: int) -> None:
+        self._last_ms = millisecond
+        digits = f"{millisecond:012x}"
+        self._stamp = f"{digits[:8]}-{digits[8:]}-7"
 
     def span(self) -> str:
         """Eight random bytes as hex, the form of an OpenTelemetry span id."""
