@@ -6,9 +6,10 @@ import math
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import TypeGuard
 
 from ..exact import exact_number, exact_text
-from .usage_shapes import call_usage
+from .usage_shapes import TOKENS_MAX, call_usage
 
 _TOOLS_MAX = 1_000
 
@@ -40,11 +41,14 @@ class RunUsage:
             self.tool_calls += 1
         if event_type != "LLM_CALL" or not isinstance(payload, Mapping) or payload.get("notCounted"):
             return
-        tokens = call_usage(payload.get("usage")) or {}
-        cost = _amount(payload.get("cost"))
-        total = tokens.get("totalTokens")
+        usage = payload.get("usage")
+        total = _plain_total(usage)
         if total is None:
-            total = (tokens.get("promptTokens") or 0) + (tokens.get("completionTokens") or 0)
+            tokens = call_usage(usage) or {}
+            total = tokens.get("totalTokens")
+            if total is None:
+                total = (tokens.get("promptTokens") or 0) + (tokens.get("completionTokens") or 0)
+        cost = _amount(payload.get("cost"))
         # Call nothing between reading and writing a sum, so that no other thread runs between them.
         self.cost += cost
         self.total_tokens += total
@@ -55,6 +59,22 @@ class RunUsage:
         if tool_name is not None and calls > 1:
             self.authorized[tool_name] = calls - 1
         return calls > 0
+
+
+def _plain_total(usage: object) -> int | None:
+    """The sum of a usage with only the names that a host is asked for. None: `call_usage` must read it, which takes long."""
+    if type(usage) is not dict:
+        return None
+    prompt, completion, total = usage.get("promptTokens"), usage.get("completionTokens"), usage.get("totalTokens")
+    if not _is_count(prompt) or not _is_count(completion):
+        return None
+    if len(usage) == 2:
+        return prompt + completion
+    return total if len(usage) == 3 and _is_count(total) else None
+
+
+def _is_count(value: object) -> TypeGuard[int]:
+    return type(value) is int and 0 <= value <= TOKENS_MAX
 
 
 def _amount(value: object) -> float:

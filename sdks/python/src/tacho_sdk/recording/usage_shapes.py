@@ -186,7 +186,7 @@ _CACHE_APART = {
 }
 _REASONING_APART = {"candidatesTokenCount", "responseTokenCount"}
 _WITH_PARTS = {"inputTokens", "outputTokens", "tokens"}
-_TOKENS_MAX = 1_000_000_000
+TOKENS_MAX = 1_000_000_000
 _ITEMS_MAX = 100
 # Names of the cost in a usage, as the service reads them.
 _COST_NAMES = ("cost", "total_cost", "costUSD", "response_cost")
@@ -348,7 +348,7 @@ def _count(value: object) -> int | None:
     """Bridges send numbers as texts."""
     if isinstance(value, str) and re.fullmatch("[0-9]{1,10}", value):
         value = int(value)
-    return value if type(value) is int and 0 <= value <= _TOKENS_MAX else None
+    return value if type(value) is int and 0 <= value <= TOKENS_MAX else None
 
 
 def _name_of(found_count: _Found | None) -> str:
