@@ -2,10 +2,12 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { compileCondition } from '../src/compile.ts'
+import { compiled } from '../src/compiled.ts'
 import { evaluate } from '../src/evaluate.ts'
 import { Failure, OutOfSteps, Scope } from '../src/evaluation/value.ts'
 import { placesOf } from '../src/evaluation/sought-calls.ts'
 import { RunHistory, type HistoryCall } from '../src/history/run-history.ts'
+import { preparedFor } from '../src/history/tool-labels.ts'
 import { factReader } from '../src/input/facts.ts'
 import { soughtInputOf, sizeOf, type NodeOf } from '../src/language/syntax.ts'
 
@@ -26,6 +28,13 @@ const SOUGHT = [
   'run.calls.filter(c, has(c.input) && has(c.input.`a.b`) && c.input.`a.b` == tool.input.id).size() > 20',
   'run.calls.filter(c, has(c.input) && has(c.input.a.b) && c.input.a.b == tool.input.id).size() > 20',
   'run.calls.exists(c, has(c.input) && has(c.input.id) && c.ok.none && c.input.id == tool.input.id)',
+]
+/** They read only fields that calls never lose, so each call is judged once. */
+const SETTLED = [
+  'run.calls.filter(c, !c.ok).size() > 40',
+  'run.calls.exists(c, c.tool == "verify" && c.ok)',
+  'run.calls.all(c, c.tool != "verify" || c.ok)',
+  'run.calls.map(c, !c.ok, c.tool).size() > 40',
 ]
 const NOT_SOUGHT = [
   'run.calls.exists(c, c.labels.exists(l, l == "x") && c.input.id == tool.input.id)',
@@ -60,12 +69,16 @@ test('a loop seeks calls if nothing before the comparison costs a step', () => {
 
 test('a loop that seeks calls finds what one over all calls finds, for the same steps', () => {
   // A loop inside another one walks.
-  const pairs = SOUGHT.map((source) => {
+  const pairs = [...SOUGHT, ...SETTLED].map((source) => {
     const [sought, walking] = [conditionOf(source), conditionOf(`[0].exists(z, ${source})`)]
-    return { source, sought, walking, more: sizeOf(sought.root) }
+    const ofPrepared = compiled(source)
+    assert.ok(ofPrepared.ok)
+    return { source, sought, walking, ofPrepared: ofPrepared.condition, more: sizeOf(sought.root) }
   })
   const seen = new Map<string, Set<unknown>>()
   const grown = new RunHistory()
+  const prepared = new RunHistory()
+  const prepare = preparedFor([...SOUGHT, ...SETTLED].map((condition) => ({ condition })))
   for (let number = 0; number < 1_150; number++) {
     const valueAt = (place: number) => VALUES[(number * place) % VALUES.length]
     const fields = { id: valueAt(5), of: { id: valueAt(7) }, a: { b: valueAt(1) }, [TOLD_APART]: valueAt(11) }
@@ -79,12 +92,15 @@ test('a loop that seeks calls finds what one over all calls finds, for the same 
       labels: ['x'],
     }
     grown.ended(ended)
+    prepared.ended(ended)
+    prepare(prepared)
     if (number % 23 > 1) continue
     for (const value of VALUES) {
-      const facts = { tool: { name: 'pay', input: { id: value, of: { id: value } } }, run: { history: grown }, now: 0 }
-      for (const { source, sought, walking, more } of pairs) {
-        const [found, walked] = [sought, walking].map((condition) => {
-          const scope = new Scope(factReader(facts))
+      const tool = { name: 'pay', input: { id: value, of: { id: value } } }
+      for (const { source, sought, walking, ofPrepared, more } of pairs) {
+        const [found, early, walked] = [sought, ofPrepared, walking].map((condition) => {
+          const history = condition === ofPrepared ? prepared : grown
+          const scope = new Scope(factReader({ tool, run: { history }, now: 0 }))
           try {
             const result = condition.run(scope)
             return { result: result instanceof Failure ? result.message : result, left: scope.left }
@@ -95,12 +111,14 @@ test('a loop that seeks calls finds what one over all calls finds, for the same 
         })
         const of = `${number} ${JSON.stringify(value)}: ${source}`
         assert.equal(found?.result, walked?.result, of)
+        assert.deepEqual(early, found, of)
         if (found?.result !== 'out of steps') assert.equal(found?.left, (walked?.left ?? 0) + more, of)
         seen.set(source, (seen.get(source) ?? new Set()).add(found?.result))
       }
     }
   }
-  for (const source of SOUGHT) assert.ok((seen.get(source)?.size ?? 0) > 1, `${source} has several results`)
+  for (const source of [...SOUGHT, ...SETTLED])
+    assert.ok((seen.get(source)?.size ?? 0) > 1, `${source} has several results`)
 })
 
 test('a condition of one tool is not evaluated for others, unless the name means the own name of the tool', () => {
@@ -130,9 +148,31 @@ test('conditions that seek by the same path share what they know of the calls, a
   const seek = (...path: string[]) => placesOf({ path: ['input', ...path], value: () => '7' })
   const scope = new Scope(factReader({ tool: { name: 'pay', input: {} }, now: 0 }))
   const sevens = Array.from({ length: 10 }, (_, n) => n * 10 + 7)
-  for (let condition = 0; condition < 3; condition++) assert.deepEqual(seek('a')(calls, scope), sevens)
+  for (let condition = 0; condition < 3; condition++) assert.deepEqual(seek('a').of(calls, scope), sevens)
   assert.equal(reads, 100)
-  for (const path of ['b', 'c', 'd']) assert.ok(seek(path)(calls, scope), path)
-  assert.equal(seek('e')(calls, scope), undefined)
-  assert.deepEqual(seek('a')(calls, scope), sevens)
+  for (const path of ['b', 'c', 'd']) assert.ok(seek(path).of(calls, scope), path)
+  assert.equal(seek('e').of(calls, scope), undefined)
+  assert.deepEqual(seek('a').of(calls, scope), sevens)
+})
+
+test('a prepared history answers a decision without a look at its calls', () => {
+  const conditions = [...SOUGHT.slice(0, 5), ...SETTLED]
+  const history = new RunHistory()
+  const prepare = preparedFor(conditions.map((condition) => ({ condition })))
+  for (let number = 0; number < 50; number++) {
+    const input = { id: `i-${number}` }
+    history.ended({ tool: 'pay', input, ok: number % 2 > 0, decision: 'ALLOW', does: [], labels: [] })
+    prepare(history)
+  }
+  let reads = 0
+  for (const call of history.calls as Map<string, unknown>[]) {
+    const read = call.get.bind(call)
+    call.get = (key: string) => (reads++, read(key))
+  }
+  const facts = { tool: { name: 'pay', input: { id: 'i-50' } }, run: { history }, now: 0 }
+  for (const source of conditions) {
+    const ofSource = compiled(source)
+    assert.ok(ofSource.ok && evaluate(ofSource.condition, facts).ok, source)
+  }
+  assert.equal(reads, 0)
 })

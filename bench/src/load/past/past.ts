@@ -1,6 +1,7 @@
 /** Decides calls by policies on the past of a run, in a process of its own: with the policy engine, or with rules written by hand. */
 import { decide, type Decision } from '@tacho/policy/decide.ts'
 import { type HistoryCall, RunHistory } from '@tacho/policy/history/run-history.ts'
+import { preparedFor } from '@tacho/policy/history/tool-labels.ts'
 import { pastCase, type NextCall, type PastCase } from '../../benchmarks/past-policies.ts'
 import { answer } from '../../child.ts'
 import { timesOf } from '../../stats.ts'
@@ -117,9 +118,14 @@ function memoryOf({ said, calls }: PastCase, make: () => Judge): number {
 }
 
 function byEngine({ policies }: PastCase, history = new RunHistory()): Judge {
+  const prepare = preparedFor(policies)
   return {
     said: (words) => history.said(words),
-    ended: (call) => history.ended(call),
+    // As the SDK does it: outside of a decision.
+    ended(call) {
+      history.ended(call)
+      prepare(history)
+    },
     decide({ tool, input, labels }) {
       const facts = { tool: { name: tool, input, labels }, run: { history }, now: 1_780_000_000_000 }
       const { matched, failures }: Decision = decide(policies, facts)

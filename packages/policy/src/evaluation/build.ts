@@ -17,14 +17,28 @@ import {
   soughtInputOf,
 } from '../language/syntax.ts'
 import { Timestamp } from './time.ts'
-import { Failure, isList, isMap, noOverload, Refusal, type Step, TypeName, Unreadable, type Value } from './value.ts'
+import {
+  Failure,
+  isList,
+  isMap,
+  noOverload,
+  type Preparation,
+  Refusal,
+  type Step,
+  TypeName,
+  Unreadable,
+  type Value,
+} from './value.ts'
 import { VARIABLE_NAMES } from '../language/variables.ts'
 
-/** Visible loop variables and their slots in the scope. */
-type Names = ReadonlyMap<string, number>
+interface Names {
+  /** Visible loop variables and their slots in the scope. */
+  readonly places: ReadonlyMap<string, number>
+  readonly preparations: Preparation[]
+}
 
 /** Builds nested functions from a checked syntax tree, once. Running them looks up only facts. */
-export function build(node: Node, names: Names = new Map()): Step {
+export function build(node: Node, names: Names = { places: new Map(), preparations: [] }): Step {
   switch (node.kind) {
     case 'literal': {
       const { value } = node
@@ -56,7 +70,7 @@ export function build(node: Node, names: Names = new Map()): Step {
 }
 
 function buildName(node: Node, names: Names): Step | undefined {
-  const place = node.kind === 'name' ? names.get(node.name) : undefined
+  const place = node.kind === 'name' ? names.places.get(node.name) : undefined
   if (place !== undefined) return (scope) => scope.locals[place] as Value
   const name = dottedName(node)
   const slot = VARIABLE_NAMES.findIndex((variable) => variable === name)
@@ -195,19 +209,20 @@ function buildHas({ values: [field] }: NodeOf<'call'>, names: Names): Step {
 function buildLoopAt(node: NodeOf<'method'>, loop: Loop, names: Names): Step {
   const { receiver } = node
   const [variable, ...bodies] = node.values
-  const place = Math.max(-1, ...names.values()) + 1
+  const place = Math.max(-1, ...names.places.values()) + 1
   const sought = place === 0 ? soughtInputOf(node) : undefined
-  const inside = new Map(names).set((variable as NodeOf<'name'>).name, place)
+  const places = new Map(names.places).set((variable as NodeOf<'name'>).name, place)
   return buildLoop({
     loop,
     iterable: buildIterable(node, names),
-    bodies: bodies.map((body) => build(body, inside)),
+    bodies: bodies.map((body) => build(body, { ...names, places })),
     place,
     weight: bodies.reduce((size, body) => size + sizeOf(body), 0),
     notIterable: failureAt(receiver, 'a loop needs a list or a map'),
     notBool: failureAt(bodies[0] ?? node, 'this must be true or false'),
     isOfSettled: isOfSettled(node),
     sought: sought && { path: sought.path, value: build(sought.value) },
+    preparations: names.preparations,
   })
 }
 

@@ -1,6 +1,6 @@
 import { build } from './build.ts'
 import { childrenOf, dottedName, firstToolOf, isOfHistory, type Node } from '../language/syntax.ts'
-import type { Step } from './value.ts'
+import type { Preparation, Step } from './value.ts'
 
 /** A checked condition, ready to evaluate. Stateless: any number of evaluations can share it. */
 export type Condition = {
@@ -11,6 +11,8 @@ export type Condition = {
   readonly run: Step
   /** Whether it needs the past of the run. */
   readonly readsHistory: boolean
+  /** What can be done for it when a call has ended. */
+  readonly preparations: readonly Preparation[]
   /** The only tool for which the condition can be true. It is false for all others without reading facts. */
   readonly tool?: string | undefined
 }
@@ -24,7 +26,9 @@ export function conditionOf(source: string, root: Node): Condition {
   const readsHistory = nodes.some(isOfHistory) || names.has('run.labels') || names.has('run.calls')
   // In a condition that reads `tool.server`, `tool.name` is the tool's own name.
   const tool = names.has('tool.server') ? undefined : firstToolOf(root)
-  return Object.freeze({ source, root, names, run: build(root), readsHistory, tool })
+  const preparations: Preparation[] = []
+  const run = build(root, { places: new Map(), preparations })
+  return Object.freeze({ source, root, names, run, readsHistory, preparations, tool })
 }
 
 /** The conditions of earlier processes, which the same program checked. */

@@ -1,6 +1,6 @@
 import type { Loop } from '../language/syntax.ts'
 import { placesOf, type Sought } from './sought-calls.ts'
-import { Failure, isList, isMap, type Scope, type Step, Unreadable, type Value } from './value.ts'
+import { Failure, isList, isMap, type Preparation, Scope, type Step, Unreadable, type Value } from './value.ts'
 
 /** A loop of a condition: its parts, and the cost of one turn. */
 export type LoopParts = {
@@ -17,6 +17,8 @@ export type LoopParts = {
   readonly isOfSettled: boolean
   /** Restriction of the calls that can count, if the condition of the loop implies one. */
   readonly sought: Sought | undefined
+  /** Where the loop adds its own. */
+  readonly preparations: Preparation[]
 }
 
 /** Results of a loop on the calls that it has evaluated. */
@@ -33,7 +35,7 @@ type Turn = (body: Step, item: Value) => Value | Failure
 
 /** A loop visits the elements of a list, or the keys of a map. */
 export function buildLoop(parts: LoopParts): Step {
-  const { iterable, place, weight, notIterable, loop, isOfSettled, sought } = parts
+  const { iterable, place, weight, notIterable, loop, isOfSettled, sought, preparations } = parts
   const run = LOOP_BODIES[loop](parts)
   const soughtPlaces = sought && placesOf(sought)
   const decisive = loop === 'exists/2' || (loop === 'all/2' ? false : undefined)
@@ -41,7 +43,7 @@ export function buildLoop(parts: LoopParts): Step {
     decisive === undefined ? result instanceof Failure : result === decisive
   /** Past results by the list of calls, which a history extends. */
   const pasts = new WeakMap<readonly Value[], Past>()
-  return (scope) => {
+  const step: Step = (scope) => {
     const source = iterable(scope)
     if (source instanceof Failure) return source
     const items = isList(source) ? source : isMap(source) ? keysOf(source, scope) : notIterable
@@ -51,7 +53,7 @@ export function buildLoop(parts: LoopParts): Step {
       scope.locals[place] = item
       return body(scope)
     }
-    const places = soughtPlaces?.(items, scope)
+    const places = soughtPlaces?.of(items, scope)
     if (places) {
       // The turns of the other calls are false, and cost what they cost.
       let [next, before] = [0, -1]
@@ -81,6 +83,18 @@ export function buildLoop(parts: LoopParts): Step {
     pasts.set(items, { first: items[0], seen: items.length, steps: steps + left - scope.left, result })
     return result
   }
+  if (sought || isOfSettled) {
+    preparations.push((history) => {
+      // The loop is over the calls of the run, and reads nothing else.
+      const scope = new Scope({ fact: () => history.calls, history })
+      const calls = iterable(scope) as readonly Value[]
+      if (soughtPlaces) return soughtPlaces.prepare(calls)
+      const past = pasts.get(calls)
+      // After 1,000 calls, each forgets one: all must be judged again, and perhaps no decision asks for these.
+      if (!past || past.seen === 0 || past.first === calls[0]) step(scope)
+    })
+  }
+  return step
 }
 
 type Run = (items: readonly Value[], turn: Turn) => Value | Failure

@@ -26,18 +26,27 @@ const INDEXES_MAX = 4
 /** By the list of calls, which a history extends, and by path: of all conditions. Each takes up to 110 kB. */
 const indexes = new WeakMap<readonly Value[], Map<string, Index>>()
 
-/** The places of the calls that need a turn, in order. Undefined: all do. */
-export function placesOf(sought: Sought): (calls: readonly Value[], scope: Scope) => number[] | undefined {
+const NONE: readonly number[] = []
+
+export interface SoughtPlaces {
+  /** The places of the calls that need a turn, in order. Undefined: all do. */
+  of(calls: readonly Value[], scope: Scope): readonly number[] | undefined
+  /** Adds the calls that the index does not have yet, outside of a decision. */
+  prepare(calls: readonly Value[]): void
+}
+
+export function placesOf(sought: Sought): SoughtPlaces {
   const path = JSON.stringify(sought.path)
-  return (calls, scope) => {
-    const value = keyOf(sought.value(scope))
-    if (value === undefined) return undefined
+  /** Has all calls. Undefined if there are too many indexes, or if it is to be made again and a decision did not ask. */
+  const indexOf = (calls: readonly Value[], isAsked: boolean): Index | undefined => {
     const ofCalls = indexes.get(calls) ?? new Map<string, Index>()
     let index = ofCalls.get(path)
-    if (!index && ofCalls.size >= INDEXES_MAX) return undefined
-    if (index?.first !== calls[0]) index = undefined
-    if (!index) ofCalls.set(path, (index = { first: calls[0], seen: 0, forgotten: 0, places: new Map() }))
-    indexes.set(calls, ofCalls)
+    const isOld = index?.first !== calls[0]
+    if (index ? isOld && !isAsked : ofCalls.size >= INDEXES_MAX) return undefined
+    if (!index || isOld) {
+      ofCalls.set(path, (index = { first: calls[0], seen: 0, forgotten: 0, places: new Map() }))
+      indexes.set(calls, ofCalls)
+    }
     const { places } = index
     for (; index.seen < calls.length; index.seen++) {
       const call = calls[index.seen] as ReadonlyMap<string, Value>
@@ -49,9 +58,24 @@ export function placesOf(sought: Sought): (calls: readonly Value[], scope: Scope
       else places.set(callKey, [index.seen])
     }
     while (index.forgotten < calls.length && !hasInput(calls[index.forgotten])) index.forgotten++
-    const { forgotten } = index
-    const others = [...(places.get(value) ?? []), ...(places.get(undefined) ?? [])].filter((at) => at >= forgotten)
-    return [...Array(forgotten).keys(), ...others.sort((a, b) => a - b)]
+    return index
+  }
+  return {
+    of(calls, scope) {
+      const value = keyOf(sought.value(scope))
+      if (calls.length === 0) return NONE
+      const index = value === undefined ? undefined : indexOf(calls, true)
+      if (!index) return undefined
+      const { forgotten, places } = index
+      const [ofValue, ofEach] = [places.get(value) ?? NONE, places.get(undefined) ?? NONE]
+      if (forgotten === 0 && ofEach.length === 0) return ofValue
+      const others = [...ofValue, ...ofEach].filter((at) => at >= forgotten)
+      return [...Array(forgotten).keys(), ...others.sort((a, b) => a - b)]
+    },
+    prepare(calls) {
+      // After 1,000 calls, each forgets one, and perhaps no decision asks for these.
+      if (calls.length > 0) indexOf(calls, false)
+    },
   }
 }
 

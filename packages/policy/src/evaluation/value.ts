@@ -76,6 +76,9 @@ export interface History {
   origin(value: string | number): readonly string[]
 }
 
+/** Does what a condition will ask of the past, when a call has ended: a decision would wait for it. May throw OutOfSteps. */
+export type Preparation = (history: History) => void
+
 export interface FactReader {
   /** The value of a variable, by its index in VARIABLE_NAMES. */
   readonly fact: (slot: number) => Value | Failure

@@ -60,6 +60,7 @@ export class RunHistory implements History {
   /** Name of each source, by its bit. */
   readonly #sources: string[] = [HISTORY_LABELS.user, HISTORY_LABELS.unlabelled]
   readonly #origins = new Map<string | number, readonly string[]>()
+  #sortedLabels: readonly string[] | undefined
   readonly #later: ((act: () => void) => void) | undefined
   /** Outputs that the index does not have yet, oldest first. */
   readonly #unread: Generator<void>[] = []
@@ -82,6 +83,7 @@ export class RunHistory implements History {
     for (const label of carried?.labels ?? [HISTORY_LABELS.unknown]) this.#labels.add(label)
     for (const call of carried?.calls ?? []) this.#calls.add(call)
     this.#origins.clear()
+    this.#sortedLabels = undefined
   }
 
   /** The user's own words. */
@@ -95,12 +97,13 @@ export class RunHistory implements History {
     this.#calls.add({ ...call, labels: allLabels }, input === null ? undefined : readable(input))
     if (output === undefined) return
     for (const label of labels) this.#labels.add(label)
+    this.#sortedLabels = undefined
     this.#read(output, labels.length === 0 ? [HISTORY_LABELS.unlabelled] : labels)
   }
 
   /** Labels of all outputs that the run has read. */
   get labels(): readonly string[] {
-    return [...this.#labels].toSorted()
+    return (this.#sortedLabels ??= [...this.#labels].toSorted())
   }
 
   /** Oldest first: maps with `tool`, `labels`, `ok`, `decision`, and `input` unless it is too old or not known. */
@@ -119,8 +122,7 @@ export class RunHistory implements History {
     this.#readAll()
     if (this.#origins.size >= CACHED_MAX) this.#origins.clear()
     const sources = this.#values.find(value)
-    const origin: string[] = []
-    for (let bit = 0; sources >>> bit !== 0; bit++) if (sources & (1 << bit)) origin.push(this.#sources[bit] as string)
+    const origin = this.#sources.filter((_, bit) => (sources & (1 << bit)) !== 0)
     if (this.#isContinued || this.#values.isFull) origin.push(HISTORY_LABELS.unknown)
     if (origin.length > 1) origin.sort()
     this.#origins.set(value, origin)
@@ -178,7 +180,7 @@ export class RunHistory implements History {
   }
 
   #readAll(): void {
-    for (const reading of this.#unread.splice(0)) while (!reading.next().done);
+    if (this.#unread.length > 0) for (const reading of this.#unread.splice(0)) while (!reading.next().done);
     this.#unreadChars = 0
   }
 

@@ -3,6 +3,7 @@
  * (reaches people or systems outside), `destructive` and `money`.
  */
 import { compiled } from '../compiled.ts'
+import type { Preparation } from '../evaluation/value.ts'
 import { evaluate } from '../evaluate.ts'
 import { toolNameOf } from '../language/tool-name.ts'
 import type { Facts } from '../language/variables.ts'
@@ -76,6 +77,24 @@ function isNamed(pattern: string, name: string): boolean {
   const [start = '', end] = String(pattern).split('*')
   if (end === undefined) return name === pattern
   return name.length >= start.length + end.length && name.startsWith(start) && name.endsWith(end)
+}
+
+/** Prepares a history for the next decision by these policies, when a call has ended. Compiles them once. */
+export function preparedFor(policies: readonly { readonly condition: string }[]): Preparation {
+  let all: readonly Preparation[] | undefined
+  return (history) => {
+    all ??= policies.flatMap(({ condition }) => {
+      const result = compiled(condition)
+      return result.ok ? result.condition.preparations : []
+    })
+    for (const prepare of all) {
+      try {
+        prepare(history)
+      } catch {
+        // The decision runs out of steps too.
+      }
+    }
+  }
 }
 
 /** Whether a policy needs the past of the run. */

@@ -1,7 +1,7 @@
 /**
  * Which values occur in texts, by source: a hash table of words, pairs of neighbouring words, and numbers. A value of several
  * words occurs if each pair of its neighbours does, so it can be found although no text has it whole (README: false hits). At
- * most 655 kB; values of texts that came after it was full are not found, and `isFull` says so.
+ * most 721 kB; values of texts that came after it was full are not found, and `isFull` says so.
  */
 import { isOfWord, numbersOf, numberText, plainOf, readings, spellings, TEXT_CHARS } from './words.ts'
 
@@ -36,6 +36,8 @@ export class ValueIndex {
   #sources = new Uint8Array(SLOTS_MIN)
   /** Each set of sources that a value has. */
   readonly #sets = [0]
+  /** Four bits for each slot, by the low bits of a hash: 0 if no hash has them. In a table that is nearly full, a walk is long. */
+  #bits = new Uint8Array(SLOTS_MIN / 2)
   #used = 0
   /** The last word of the text that is being read, or 0. */
   #previous = 0
@@ -125,39 +127,42 @@ export class ValueIndex {
   #findGrouped(joined: string, digits: number): number {
     const { length } = joined
     if (digits < GROUPED_DIGITS_MIN || digits * 2 < length || length < GROUPED_MIN || length > GROUPED_MAX) return 0
-    // From each place with the word before it: the sources that have the rest of the value.
-    const known = new Map<number, number>()
-    const innerRest = (at: number, before: number, previous: number): number => {
-      if (at === length) return ~0
-      const key = at * 8 + before
-      const remembered = known.get(key)
-      if (remembered !== undefined) return remembered
-      let sources = 0
-      let unmixed = SEED
-      for (let size = 1; size <= GROUP_MAX && at + size <= length; size++) {
-        unmixed = hashed(unmixed, joined.charCodeAt(at + size - 1))
-        const hash = mixed(unmixed)
-        const pair = before === 0 ? this.#get(hash) : this.#get(hash) & this.#get(pairOf(previous, hash))
-        if (pair !== 0) sources |= pair & innerRest(at + size, size, hash)
-      }
-      known.set(key, sources)
-      return sources
+    return this.#get(hashOf(joined, SEED)) | this.#findRest(joined, 0, 0, 0, undefined)
+  }
+
+  /** The sources that have the rest of the value from a place on, behind the word before it. @param known by place and word */
+  #findRest(joined: string, at: number, before: number, previous: number, known?: Map<number, number>): number {
+    if (at === joined.length) return ~0
+    const key = at * 8 + before
+    const remembered = known?.get(key)
+    if (remembered !== undefined) return remembered
+    let [ofRest, sources, unmixed] = [known, 0, SEED]
+    for (let size = 1; size <= GROUP_MAX && at + size <= joined.length; size++) {
+      unmixed = hashed(unmixed, joined.charCodeAt(at + size - 1))
+      const hash = mixed(unmixed)
+      let pair = this.#get(hash)
+      if (pair !== 0 && before !== 0) pair &= this.#get(pairOf(previous, hash))
+      // Most values end here: nothing has their first words.
+      if (pair !== 0) sources |= pair & this.#findRest(joined, at + size, size, hash, (ofRest ??= new Map()))
     }
-    return this.#get(hashOf(joined, SEED)) | innerRest(0, 0, 0)
+    known?.set(key, sources)
+    return sources
+  }
+
+  get #hasRoom(): boolean {
+    return this.#used < this.#hashes.length * FILL_MAX
   }
 
   #put(hash: number, source: number): void {
-    const slot = this.#slotOf(hash)
-    if (this.#hashes[slot] === 0) {
-      if (this.#used >= this.#hashes.length * FILL_MAX) {
-        if (this.#hashes.length === SLOTS_MAX) this.isFull = true
-        else {
-          this.#grow()
-          this.#put(hash, source)
-        }
+    if (!this.#hasRoom && this.#hashes.length < SLOTS_MAX) this.#grow()
+    const slot = this.#hasRoom || this.#mayHave(hash) ? this.#slotOf(hash) : -1
+    if (slot < 0 || this.#hashes[slot] === 0) {
+      if (!this.#hasRoom) {
+        this.isFull = true
         return
       }
       this.#hashes[slot] = hash
+      this.#mark(hash)
       this.#used++
     }
     const known = this.#sets[this.#sources[slot] as number] as number
@@ -173,7 +178,20 @@ export class ValueIndex {
   }
 
   #get(hash: number): number {
+    // Most values are not there.
+    if (!this.#mayHave(hash)) return 0
     return this.#sets[this.#sources[this.#slotOf(hash)] as number] as number
+  }
+
+  #mayHave(hash: number): boolean {
+    const bits = this.#bits
+    return ((bits[(hash >>> 3) & (bits.length - 1)] as number) & (1 << (hash & 7))) !== 0
+  }
+
+  #mark(hash: number): void {
+    const bits = this.#bits
+    const at = (hash >>> 3) & (bits.length - 1)
+    bits[at] = (bits[at] as number) | (1 << (hash & 7))
   }
 
   /** The slot of a hash, or the free one where it belongs. */
@@ -191,11 +209,13 @@ export class ValueIndex {
     const slots = Math.min(hashes.length * 4, SLOTS_MAX)
     this.#hashes = new Uint32Array(slots)
     this.#sources = new Uint8Array(slots)
+    this.#bits = new Uint8Array(slots / 2)
     for (let at = 0; at < hashes.length; at++) {
       const hash = hashes[at] as number
       if (hash === 0) continue
       const slot = this.#slotOf(hash)
       this.#hashes[slot] = hash
+      this.#mark(hash)
       this.#sources[slot] = sources[at] as number
     }
   }

@@ -8,10 +8,13 @@ import type { CarriedHistory, RecordedHistory, ToolLabels } from '../policies.ts
 import type { RunScope } from '../recording/context.ts'
 import type { RunState } from '../recording/run-state.ts'
 
+type Prepare = (history: RecordedHistory['history']) => void
+
 /** Parts of the policy package that histories need. */
 export interface HistoryEngine {
   readonly RecordedHistory: typeof RecordedHistory
   readHistory(policies: readonly { readonly condition: string }[]): boolean
+  preparedFor(policies: readonly { readonly condition: string }[]): Prepare
   faultsOfLabels(rules: readonly ToolLabels[]): readonly string[]
 }
 
@@ -30,8 +33,8 @@ export class RunHistories {
   readonly #unseen = new WeakSet<RunState>()
   /** Set if a policy of a single tool needs histories. */
   #isForced = false
-  /** Whether these policies need histories, cached by the policies. */
-  #needed: { readonly policies: Configuration['policies'] | undefined; readonly isNeeded: boolean } | undefined
+  /** Whether these policies need histories, and what prepares one for their next decision. */
+  #needed: { policies: Configuration['policies'] | undefined; isNeeded: boolean; prepare: Prepare } | undefined
 
   /** The checked label rules, cached by the served ones. */
   #labels: { readonly served: Configuration['toolLabels'] | undefined; readonly all: readonly ToolLabels[] } | undefined
@@ -39,8 +42,11 @@ export class RunHistories {
   constructor(parts: HistoryParts) {
     this.#parts = parts
     parts.core.observers.add((scope, { type, payload }) => {
-      if (this.#isNeeded) this.#of(scope).see(type, payload)
-      else if (!this.#histories.has(scope.state)) this.#unseen.add(scope.state)
+      if (this.#isNeeded) {
+        const recorded = this.#of(scope)
+        recorded.see(type, payload)
+        this.#needed?.prepare(recorded.history)
+      } else if (!this.#histories.has(scope.state)) this.#unseen.add(scope.state)
     })
   }
 
@@ -93,7 +99,12 @@ export class RunHistories {
     const policies = current()?.policies
     if (!this.#needed || this.#needed.policies !== policies) {
       // Until the first configuration is loaded, policies may need it.
-      this.#needed = { policies, isNeeded: !policies || engine.readHistory([...policies, ...own.policies]) }
+      const all = [...(policies ?? []), ...own.policies]
+      this.#needed = {
+        policies,
+        isNeeded: !policies || engine.readHistory(all),
+        prepare: engine.preparedFor(all),
+      }
     }
     return this.#isForced || this.#needed.isNeeded
   }
