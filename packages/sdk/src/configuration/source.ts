@@ -108,10 +108,7 @@ export class ConfigurationSource {
     return { current: this.#current, ageMs, source: this.#source }
   }
 
-  /**
-   * The version that the run's session gets; without a session, the run itself counts. Outside runs, the version in
-   * force.
-   */
+  /** The version for the run's session, or for the run if it has no session. Outside runs: the version in force. */
   promptOf(name: string, scope: RunScope | undefined): DeployedPrompt | undefined {
     const prompt = this.#current?.prompts.find((one) => one.name === name)
     const share = prompt?.share
