@@ -11,12 +11,12 @@ export interface LinkedCall {
   call: ToolEventRow
   verdict: CallVerdict
   approval: ApprovalRow | null
-  /** Set even if no such approval exists. */
+  /** The id that the call names, even if no such approval exists. */
   approvalId: string | null
   linkedBy: JudgedCall['linkedBy']
 }
 
-/** `approvals`: of the run, oldest first, and those that its calls name. `events`: in timeline order. */
+/** `approvals`: those of the run, oldest first, and those that its calls name. `events`: in timeline order. */
 export function linkCalls(runId: string, approvals: ApprovalRow[], events: ToolEventRow[]): LinkedCall[] {
   const calls = events.filter(({ kind, neverRan }) => kind === 'TOOL_CALL' && !neverRan)
   const decided = policyDecisions(events)
@@ -61,7 +61,7 @@ export function linkCalls(runId: string, approvals: ApprovalRow[], events: ToolE
   for (const call of unlinked()) {
     const left = openOfTool.get(call.toolName) ?? []
     const place = placeOf.get(call) ?? 0
-    // A call before the recorded request is older, although one batch may store both afterwards.
+    // A call before the recorded request in the timeline is older, even if one batch stored both later.
     const at = left.findIndex((one) => one.approval.createdAt <= call.receivedAt && place > one.askedAt)
     const asked = left[at]?.approval
     const callDecision = decided.about(call)
@@ -88,7 +88,7 @@ function verdictOf(runId: string, call: ToolEventRow, approval: ApprovalRow, use
   return usedBefore ? 'ran_again' : 'as_approved'
 }
 
-/** `linked` and `events`: all of its run. */
+/** `linked` and `events`: those of the approval's whole run. */
 export function hindsightOf(
   approval: ApprovalRow,
   linked: readonly LinkedCall[],

@@ -23,7 +23,7 @@ import { isoTime, MINUTE_MS } from '../../storage/engine/times.ts'
 import { isoOf, orNull, pick } from '../web/shown.ts'
 import { unstorableField, hasAtMost, isStorableText } from '../web/text.ts'
 
-/** `burst`: this many requests of one agent in the window; counted up to `most`. */
+/** `burst`: how many requests of one agent in the window count as a burst; counted up to `most`. */
 export const ASKED_LATELY = { windowMs: 5 * MINUTE_MS, burst: 20, most: 1_000 } as const
 
 const FIELDS = Object.keys(NewApproval.properties) as (keyof NewApproval)[]
@@ -56,7 +56,10 @@ export function toNewApproval(request: NewApproval, { now, keyFamily = null, ...
   }
 }
 
-/** PENDING, although its time has passed. Call `expireOverdue` before you show it: the store must say EXPIRED first. */
+/**
+ * Whether the request is still PENDING after its deadline. Call `expireOverdue` before you show it: the store must say
+ * EXPIRED first.
+ */
 export function isOverdue({ status, expiresAt }: ApprovalRow, now: number): boolean {
   return status === 'PENDING' && expiresAt <= now
 }
@@ -76,7 +79,10 @@ export async function expireOverdue(
   }
 }
 
-/** A client's id is only a name, so the key counts too. Of older requests, the key is not known. */
+/**
+ * Whether the client made the request. A client's id is only a name, so the key counts too, which is unknown for older
+ * requests.
+ */
 export function isAsker(row: ApprovalRow, by: { clientId: string; keyFamily: string }): boolean {
   const isOfKey = row.keyFamily === null || row.keyFamily === by.keyFamily
   return isOfKey && row.clientId === by.clientId && row.importedAt === null
@@ -85,8 +91,8 @@ export function isAsker(row: ApprovalRow, by: { clientId: string; keyFamily: str
 const NAMED = /^(?:run|withdrawn)-(.+)$/
 
 /**
- * The approval that a record names by its id: `run-` is a claim, and only the first one may run the call; `withdrawn-` tells a
- * resumed process that the call is gone.
+ * The approval that a record names by its id. `run-` is a claim: only the first one may run the call. `withdrawn-`
+ * tells a resumed process that the call is withdrawn.
  */
 export function claimedApproval({ clientRecordId }: Pick<NewIssueRecord, 'clientRecordId'>): string | null {
   const id = NAMED.exec(clientRecordId)?.[1]
@@ -105,7 +111,10 @@ export function toApproval(row: ApprovalRow, stop: StopRow | null = null): Appro
 
 const STOPPED_AT_ONCE = 200
 
-/** Rejects all pending requests of a stopped scope. Returns how many. `onRejected`: some are, and their clients wait. */
+/**
+ * Rejects all pending requests of a stopped scope. Returns how many. `onRejected` is called as soon as some are
+ * rejected, because their clients wait.
+ */
 export async function rejectStopped(
   storage: Pick<Storage, 'rejectStopped'>,
   environmentId: string,
@@ -198,7 +207,7 @@ const KINDS = new Map<string, ApprovalNote['kind']>([
   ['TOOL_START', 'ran'],
   ['TOOL_CALL', 'ran'],
 ])
-/** A decision names the policies that matched. */
+/** Most policy versions of a decision, which names all policies that matched. */
 const VERSIONS_KEPT = 50
 
 /** Facts that an event reports about the approval that it names; null: none. */
@@ -223,7 +232,7 @@ export function approvalNoteOf(eventType: string, payload: Json): ApprovalNote |
   }
 }
 
-/** Null: the call never began. */
+/** How the call ran. Null: it never began. */
 function ranStatus(eventType: string, { outcome, error }: Json): RanStatus | null {
   if (eventType === 'TOOL_START') return 'started'
   if (outcome === 'never_ran') return null
@@ -231,7 +240,7 @@ function ranStatus(eventType: string, { outcome, error }: Json): RanStatus | nul
   return knownStatus ?? (error === undefined || error === null ? 'returned' : 'failed')
 }
 
-/** Null: not known. Too many also count as not known, because each policy left out may require something. */
+/** Null: unknown. Too many versions also count as unknown, because any policy left out may require something. */
 export function versionsIn(value: unknown): Record<string, string> | null {
   if (!isObject(value)) return null
   const fits = (text: unknown): text is string =>

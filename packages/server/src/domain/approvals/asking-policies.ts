@@ -1,7 +1,7 @@
 /**
- * Policies that may have asked for a call, and the calls that they blocked. The SDKs of this version name all of them in a
- * request, and so does the client's recorded decision. Older SDKs name one: then each policy in force may have asked too, unless
- * the names in its condition show that it means other tools.
+ * Policies that may have asked for a call, and the calls that they blocked. SDKs of this version name all of them in a
+ * request, and so does the client's recorded decision. Older SDKs name only one: then every policy in force may have
+ * asked too, unless the tool names in its condition show that it is about other tools.
  */
 import type { RuntimePolicy } from '@tacho/contract/policies/runtime-config.ts'
 import { compileCondition } from '@tacho/policy/compile.ts'
@@ -12,12 +12,12 @@ import { isObject } from '@tacho/contract/record/payload-reader.ts'
 import type { CallPlace } from '../../storage/policies/policies.ts'
 import type { Storage } from '../../storage/storage.ts'
 
-/** Null: any tool, as far as the names in a condition say. */
+/** Tools to which the condition's names limit it. Null: any tool. */
 export function toolsOf(condition: string): readonly string[] | null {
   const compiled = compileCondition(condition)
   if (!compiled.ok) return null
   const { toolNames, variables } = fieldsOf(compiled.condition)
-  // A condition that reads the server names tools without it.
+  // A condition that reads the server may match tools that it does not name.
   return toolNames.length === 0 || variables.includes('tool.server') ? null : toolNames
 }
 
@@ -28,13 +28,13 @@ interface NamedTools {
 
 type ReadConfiguration = (environmentId: string) => Promise<{ body: Buffer }>
 
-/** By the body of a configuration, which is compiled once for all requests. */
+/** Compiled once for all requests, by the body of the configuration. */
 const compiled = new WeakMap<Buffer, NamedTools[]>()
 
-/** Versions in force that cannot mean a tool, as `<policy id> <version>`. */
+/** Versions in force that cannot match a tool, as `<policy id> <version>`. */
 export function createPoliciesOfOtherTools(read: ReadConfiguration) {
   return async (environmentId: string, toolName: string): Promise<string[]> => {
-    // If the configuration cannot be read, each policy may have asked.
+    // If the configuration cannot be read, every policy may have asked.
     const served = await read(environmentId).catch(() => null)
     if (served === null) return []
     const known = compiled.get(served.body) ?? namedTools(served.body)
@@ -55,8 +55,8 @@ const CALLS_AT_ONCE = 500
 const PAGE_BYTES = 2_097_152
 
 /**
- * Counts recorded calls of a period that a policy blocked, and those that it blocked only because its condition could not be
- * evaluated; `capped`: the count stopped at its limit.
+ * Counts the recorded calls of a period that a policy blocked, and how many of them only because its condition could
+ * not be evaluated. `capped`: the count stopped at its limit.
  */
 export async function countBlocked(
   storage: Pick<Storage, 'listToolCalls'>,
@@ -84,7 +84,7 @@ export async function countBlocked(
   }
 }
 
-/** The deciding policy stands first. Clients list the conditions that they could not evaluate. */
+/** The deciding policy comes first. Clients list the conditions that they could not evaluate. */
 function blockedBy(payload: string, policyId: string): 'matched' | 'unevaluated' | null {
   if (!payload.includes(JSON.stringify(policyId))) return null
   const decision: unknown = JSON.parse(payload)

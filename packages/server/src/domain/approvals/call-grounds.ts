@@ -1,6 +1,7 @@
 /**
- * The grounds of a held call: the user's words before it, and for each value of its input where it occurred before: in a tool's
- * result, in the user's words, or nowhere. Reads the newest steps before the request, within bounds, and reports how many.
+ * The grounds of a held call: the user's words before it, and for each value of its input where it occurred before: in
+ * a tool's result, in the user's words, or nowhere. Reads the newest steps before the request, within bounds, and
+ * reports how many it has read.
  */
 import type { CallGrounds, InputField, UserText, ValueOrigin } from '@tacho/contract/approvals/call-sentence.ts'
 import type { InputCheck } from '@tacho/contract/approvals/operator-approval.ts'
@@ -24,17 +25,17 @@ const MASK = /\[masked(?::[\w-]+)?\]/
 
 type Acts = Pick<Storage, 'findEvent' | 'listEventRows' | 'findLinkedInputs'>
 
-/** A text or a value that the run had before the request. */
+/** A text or a value that occurred in the run before the request. */
 interface Source extends Pick<ValueOrigin, 'kind' | 'label' | 'step' | 'eventId'> {
-  /** Values by what they are, with where they stand. */
+  /** Paths of the values, by their key (`keyOf`). */
   values: ReadonlyMap<string, string>
   texts: readonly { path: string | null; text: string }[]
 }
 
 interface Past {
-  /** The newest first. */
+  /** Newest first. */
   sources: Source[]
-  /** Texts of the user, in the order of time. */
+  /** Texts of the user, in order of time. */
   said: UserText[]
   stepsRead: number
   isWhole: boolean
@@ -105,7 +106,7 @@ async function pastBefore(storage: Acts, environmentId: string, runId: string, e
     const label = textAt(payload, 'toolName') ?? row.label
     if (output !== null) results.push({ kind: 'result', ...place, label, ...readable(parsed(output)) })
   }
-  // A result that was recorded as a call has more facts than the message that repeats it.
+  // Results from recorded calls come first, because they have more facts than the messages that repeat them.
   past.sources.push(...results.toReversed(), ...[...repeated.values()].toReversed())
   past.said = [...userTextsSeen.values()]
   return past
@@ -140,7 +141,7 @@ const NO_VALUES: Source['values'] = new Map()
 const outputOf = (eventType: string, payload: Json): unknown =>
   (eventType === 'RETRIEVAL' ? payload['documents'] : eventType === 'TOOL_CALL' ? payload['output'] : null) ?? null
 
-/** Results of tools as a model got them: the calls may not be recorded. */
+/** Results of tools as a model received them, because the calls may not be recorded. */
 function toolMessages(payload: Json): { name: string; text: string }[] {
   const messages = messagesOf(payload)
   const names = new Map(messages.flatMap(callNames))
@@ -174,7 +175,7 @@ function readable(output: unknown): Pick<Source, 'values' | 'texts'> {
   return { values, texts }
 }
 
-/** The same for `917`, `917.0` and `"917"`. Null: neither a number nor a text. */
+/** The same key for `917`, `917.0` and `"917"`. Null: neither a number nor a text. */
 function keyOf(value: unknown): string | null {
   if (typeof value === 'string') return value.trim() === '' ? null : value.trim().toLowerCase()
   return isRecordedNumber(value) ? (JSON.stringify(value) ?? '').replace(/(\.\d*?)0+$/, '$1').replace(/\.$/, '') : null
@@ -200,8 +201,8 @@ function toField(
 const pointerOf = (name: string): string => `/${name.replaceAll(/\[(\d+)\]/g, '.$1').replaceAll('.', '/')}`
 
 /**
- * Finds the sources of a value. A single digit or letter occurs everywhere, so it counts only beside a key of the same name.
- * Null: the value is too short to tell.
+ * Finds the sources of a value. A single digit or letter occurs everywhere, so it counts only beside a key of the same
+ * name. Null: the value is too short to have a source.
  */
 function originsOf(name: string, value: unknown, sources: readonly Source[]): ValueOrigin[] | null {
   const key = keyOf(value)
@@ -234,7 +235,7 @@ function originIn(
 
 const lastKey = (path: string): string => path.split(/[.[]/).findLast((key) => !/^\d+\]$/.test(key)) ?? ''
 
-/** `one_way` is `One-way`. */
+/** Turns `one_way` and `One-way` into the same text. */
 const folded = (text: string): string =>
   text
     .slice(0, TEXT_CHARS)
@@ -251,7 +252,7 @@ function hasWord(text: string, key: string): boolean {
     for (let at = text.indexOf(word); at !== -1; at = text.indexOf(word, at + word.length)) {
       const end = at + word.length
       const around = [text.charAt(at - 1), text.charAt(end)]
-      // 917 is neither in 1,917 nor in 917.50.
+      // Text `917` does not occur in 1,917 or in 917.50.
       const isInNumber =
         /^\d/.test(word) &&
         (/\d[.,]$/.test(text.slice(Math.max(0, at - 2), at)) || /^[.,]\d/.test(text.slice(end, end + 2)))

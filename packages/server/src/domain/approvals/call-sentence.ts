@@ -1,7 +1,8 @@
 /**
- * Describes a held call in a sentence: `Refund 917 EUR · A-74932 · road bike`. From the template of its policy, or else
- * from the words of the tool and the fields that lead: an amount, what the condition names, and identifiers. Numbers stay as
- * recorded: nothing is computed, rounded or converted. Pure, and its work is bounded by LEAVES.
+ * Describes a held call in a sentence: `Refund 917 EUR · A-74932 · road bike`. It uses the template of the policy.
+ * Without one, it uses the words of the tool and the leading fields: an amount, fields that the condition names, and
+ * identifiers. Numbers stay as recorded: nothing is computed, rounded or converted. Pure, and its work is bounded by
+ * LEAVES.
  */
 import type { SentencePart } from '@tacho/contract/approvals/call-sentence.ts'
 import { LIMITS } from '@tacho/contract/engine/limits.ts'
@@ -22,7 +23,7 @@ export type AskingTexts = Pick<PolicyVersionRow, 'condition' | 'template'>
 
 const POLICIES = 20
 
-/** In the order of `rows`. Null: it is not known, or too many other policies asked. */
+/** Texts of the asking policies, in the order of `rows`. Null: unknown, or too many other policies asked. */
 export async function askingTexts(
   storage: Pick<Storage, 'findPolicyVersion' | 'findVersionsInForce'>,
   workspaceId: string,
@@ -50,7 +51,7 @@ const VERSION = new RegExp(VERSION_PATTERN)
 
 /** A scalar of an input, or an empty object or list. */
 export interface InputLeaf {
-  /** Keys and indexes. */
+  /** Keys of objects and indexes of lists. */
   path: readonly string[]
   /** Path of the field, such as `payment.amount` and `items[0].id`. */
   name: string
@@ -89,7 +90,10 @@ const value = (text: string): SentencePart => ({ kind: 'value', text })
 
 const NAME_WITH_PLACE = /^[\p{L}\p{N}_./: -]*$/u
 
-/** `mcp__shop__refundPayment` → `Refund payment`: its exact name stands beside the sentence. What is no name stays whole. */
+/**
+ * `mcp__shop__refundPayment` → `Refund payment`; the exact name is shown next to the sentence. A text that is no name
+ * stays whole.
+ */
 function toolWords(toolName: string): string {
   const places = NAME_WITH_PLACE.test(toolName) ? toolName.split(/__|[./:]/) : [toolName]
   const last = places.findLast((name) => name.trim() !== '') ?? toolName
@@ -122,7 +126,9 @@ export function leavesOf(input: unknown, most = LEAVES): InputLeaf[] {
 const memberName = (name: string, key: string, isList: boolean): string =>
   isList ? `${name}[${key}]` : name === '' ? key : `${name}.${key}`
 
-/** By condition: compiling takes longer than the whole sentence, and a list has the same few policies again and again. */
+/**
+ * Cached by condition: compiling takes longer than the rest of the sentence, and a list repeats the same few policies.
+ */
 const fieldsOfConditions = new Map<string, ReadonlySet<string>>()
 const CONDITIONS_KEPT = 100
 
@@ -149,7 +155,10 @@ const CURRENCY = new Set(['currency', 'ccy'])
 const CENTS = new Set(['cents', 'cent', 'minor'])
 const NUMERIC = /^[-+]?\d[\d.,']{0,30}$/
 
-/** The amount: what its name shows to be one, before a number that the condition names. Equal ones of a list are all shown. */
+/**
+ * The amounts to show: a field named as one comes before a number that the condition names. Equal ones of a list are
+ * all shown.
+ */
 function amountsOf(leaves: readonly InputLeaf[], named: ReadonlySet<string>): InputLeaf[] {
   const ranked = leaves.flatMap((leaf) => {
     const isAmount = isAmountName(leaf.path)
@@ -167,7 +176,7 @@ function amountsOf(leaves: readonly InputLeaf[], named: ReadonlySet<string>): In
 
 const placeless = (name: string): string => name.replaceAll(/\[\d+\]/g, '[]')
 
-/** `amount_eur` and `refundAmountCents` too; `total_baggages` counts something else. */
+/** Also true of `amount_eur` and `refundAmountCents`, but not of `total_baggages`, which counts something else. */
 function isAmountName(path: readonly string[]): boolean {
   const words = keyWords(path)
   const last = words.findLast((word) => !CENTS.has(word) && !isCurrency(word))
@@ -177,7 +186,7 @@ function isAmountName(path: readonly string[]): boolean {
   )
 }
 
-/** The words of the last key that is no index. */
+/** The words of the last key that is not an index. */
 function keyWords(path: readonly string[]): string[] {
   const key = path.findLast((one) => !/^\d+$/.test(one)) ?? ''
   return wordsOf(key).map((word) => word.toLowerCase())
@@ -198,7 +207,7 @@ function amountText(amounts: readonly InputLeaf[], leaves: readonly InputLeaf[])
   return `${label}${numbers.join(' + ')}${others}${unit === '' ? '' : ` ${unit}`}`
 }
 
-/** The currency beside it, in its name, or at the top of the input. */
+/** The currency beside the amount, in its name, or at the top of the input. */
 function unitOf(amount: InputLeaf, leaves: readonly InputLeaf[]): string {
   const words = keyWords(amount.path)
   const beside = [amount.path.slice(0, -1), []].map((parent) =>
@@ -248,7 +257,7 @@ function detailsOf(leaves: readonly InputLeaf[], named: ReadonlySet<string>, amo
     .map(({ text }) => text)
 }
 
-/** Null: the template cannot be used, as one that another version of the service stored. */
+/** Null: the template cannot be used, for example if another version of the service stored it. */
 function filledTemplate(template: string, input: Json): SentencePart[] | null {
   if (templateFault(template) !== null) return null
   const parts: SentencePart[] = []

@@ -1,12 +1,12 @@
 /**
- * Standing approvals: what a person allows beside one call. Each use is an approval of its own.
+ * Standing approvals: a person allows later calls together with one call. Each use is a separate approval.
  *
- *   request --a grant in use may cover it--> held: people do not know of it yet
+ *   request --a grant in use may cover it--> held: people are not notified yet
  *     held --covers it: input or tool, or the recorded input has the approved hash and the condition is true--> APPROVED
  *       `--it does not, or nothing shows it within seconds--> people are told
  *
- * A condition is about what the person saw: it must not depend on a value that is masked here, and an input that cannot be
- * compared with the hash fulfils none.
+ * A condition is about what the person saw, so it must not depend on a value that is masked here. An input that cannot be
+ * compared with the hash fulfils no condition.
  */
 import type { ApprovalGrant } from '@tacho/contract/approvals/grant.ts'
 import type { RuntimePolicy } from '@tacho/contract/policies/runtime-config.ts'
@@ -26,7 +26,7 @@ import { checkInput, type ShownInput, wholeInput } from './recorded-input.ts'
 
 const READABLE = new Set<string>(['tool.name', 'tool.input'])
 
-/** Null: it reads only what an approver sees. */
+/** Null: the condition reads only what an approver sees. */
 export function grantConditionFault(condition: string): string | null {
   const compiled = compileCondition(condition)
   if (!compiled.ok) return null
@@ -40,7 +40,7 @@ interface CheckedInput {
   sealed: string[]
 }
 
-/** Null: it cannot be compared with the hash. */
+/** Null: the input cannot be compared with the hash. */
 export function checkedInput(
   request: Pick<ApprovalRow, 'toolName' | 'inputHash' | 'hashScheme'>,
   shown: ShownInput | null,
@@ -68,7 +68,10 @@ function isTrueOfChecked(condition: string, name: string, checked: CheckedInput 
   return outcome.ok ? outcome.matched : null
 }
 
-/** Whether it may depend on a sealed value: by the first step of its pointer, or because it reads the input as a whole. */
+/**
+ * Whether the condition may depend on a sealed value: it reads the first step of the value's pointer, or the input as a
+ * whole.
+ */
 export function readsSealed(condition: string, pointers: readonly string[]): boolean {
   const compiled = compileCondition(condition)
   if (!compiled.ok || readsWholeInput(parse(condition))) return true
@@ -111,7 +114,7 @@ export function toGrant(row: GrantRow, now: number): ApprovalGrant {
 const firstOf = (one: number | null, other: number | null): number | null =>
   one !== null && other !== null ? Math.min(one, other) : (one ?? other)
 
-/** A publication ends all grants of its policies, also one that approved nothing any more: then the reason of before counts. */
+/** A publication also ends grants of its policies that were already unusable. Their state shows the earlier reason. */
 function stateOf(
   { endedAt, runEndedAt, endedBy, uses, mostUses, expiresAt }: GrantRow,
   now: number,
@@ -128,7 +131,7 @@ type Acts = Pick<
   'findGrantsFor' | 'useGrant' | 'announceHeld' | 'readConfiguration' | 'findLinkedInputs' | 'findApproval'
 >
 
-/** The request as it is afterwards. */
+/** Returns the request with its new state. */
 export async function applyGrants(
   storage: Acts,
   row: ApprovalRow,
@@ -143,7 +146,7 @@ export async function applyGrants(
   for (const grant of asking === null ? [] : grants) {
     if (asking?.some((policyId) => !Object.hasOwn(grant.policies, policyId))) continue
     if (grant.condition !== null) {
-      // Many conditions on a large input take seconds: others are answered in between.
+      // Let other requests run in between, because many conditions on a large input take seconds.
       await new Promise(setImmediate)
       if (isTrueOfChecked(grant.condition, row.toolName, checked) !== true) continue
     }
@@ -151,7 +154,7 @@ export async function applyGrants(
     const approved = await storage.useGrant(environmentId, id, use, [auditOf(row, grant, workspaceId, now)])
     if (approved !== null) return approved
   }
-  // The recorded decision may show more: its input, or which policies asked.
+  // Wait for the recorded decision, which may show more: the input, or which policies asked.
   const isConditional = grants.some(({ scope }) => scope === 'condition') && row.recordsInput !== 0
   const mayShowMore = grants.length > 0 && inputEventId === null && (row.policyVersions === null || isConditional)
   if (mayShowMore && now < heldUntil) return row
@@ -161,7 +164,7 @@ export async function applyGrants(
 
 const HELD_AT_ONCE = 200
 
-/** Applies grants to held requests for which no event showed in time whether a grant covers them. */
+/** Applies grants to held requests whose time is over, and notifies people of the others. */
 export async function applyHeld(
   storage: Acts & Pick<Storage, 'listHeldApprovals' | 'findTenant'>,
   environmentId: string,
@@ -173,8 +176,8 @@ export async function applyHeld(
 }
 
 /**
- * The policies that the recorded decision names. Before it is recorded, all deployed policies that may require approval for
- * this tool. Null: not known.
+ * The policies that the recorded decision names. Before it is recorded: all deployed policies that may require approval
+ * for this tool. Null: unknown.
  */
 async function askingPolicies(
   storage: Acts,

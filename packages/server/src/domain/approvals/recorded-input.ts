@@ -7,8 +7,7 @@
  *   it does not fit --shortened, or masked without seals--> cannot be checked
  *                `--otherwise--> does not match
  *
- * The text itself must say one thing only: duplicate keys, and numbers that a double cannot hold, read otherwise here than in
- * the tool.
+ * The text must have only one reading: the tool may read duplicate keys, and numbers that a double cannot hold, differently.
  */
 import { LIMITS } from '@tacho/contract/engine/limits.ts'
 import type { InputCheck, InputPreview } from '@tacho/contract/approvals/operator-approval.ts'
@@ -27,7 +26,7 @@ type HashedRequest = Pick<ApprovalRow, 'toolName' | 'inputHash' | 'hashScheme'>
 export interface ShownInput {
   /** The recorded JSON text. */
   json: string
-  /** Seals from the payload, so of any shape. */
+  /** Seals as the payload has them, in any shape. */
   seals: unknown
   isShortened: boolean
 }
@@ -36,7 +35,7 @@ export interface ShownInput {
 const DIGITS = 64
 const SCHEMES = new Set<string | null>([null, 'tacho-input-1', 'tacho-input-2'])
 const SEAL = /^[0-9a-f]{64}$/
-/** Marks of the SDKs where they mask and cut. */
+/** Marks that the SDKs write where they mask and cut. */
 const MASK = /\[masked(?::[\w-]+)?\]/
 const CUT = /\[cut: \d+ /
 
@@ -59,9 +58,9 @@ export function checkInput(
   }
   if (hashOf(() => sealedInputHash(toolName, input, seals)) !== hash) return isCut ? cannot('shortened') : DIFFERS
   const masked = pointers.map((pointer) => valueAt(input, pointer))
-  // A mask is never a number, so such a seal only hides what the tool gets.
+  // A real mask is never a number. Such a seal would only hide what the tool gets.
   if (masked.some((value) => typeof value !== 'string' && typeof value !== 'object')) return DIFFERS
-  // Inside a sealed list or object, and in a text without a mask, the hash covers nothing of what is shown.
+  // For a sealed list or object, or a text without a mask, the hash covers nothing of what is shown.
   const isPlain = masked.every((value) => typeof value === 'string' && MASK.test(value))
   return isPlain ? matches(pointers) : { ...cannot('masked'), ...sealedIn(pointers) }
 }
@@ -79,7 +78,7 @@ const matches = (pointers: readonly string[]): InputCheck => {
 }
 const cannot = (reason: InputCheck['reason']): InputCheck => ({ result: 'cannot_be_checked', reason, sealed: 0 })
 
-/** Null: they are no seals. */
+/** Null: the value is not a set of seals. */
 function sealsIn(value: unknown): InputSeals | null {
   if (value === undefined || value === null) return {}
   if (!isObject(value)) return null
@@ -87,7 +86,7 @@ function sealsIn(value: unknown): InputSeals | null {
   return Object.values(value).every(isSeal) ? (value as InputSeals) : null
 }
 
-/** Undefined: the input has no hash, as it is too deep or its seals do not fit. */
+/** Undefined: the input has no hash, because it is too deep or its seals do not fit. */
 function hashOf(compute: () => string): string | undefined {
   try {
     return compute()
@@ -107,14 +106,14 @@ function saysOneThing(json: string): boolean {
   return keys === keysOf(JSON.parse(json))
 }
 
-/** Longer than any double that a program writes. Digits by the hundred thousand would stop the server. */
+/** Longer than any double that a program writes. A number of 100,000 digits would stop the server. */
 const NUMBER_CHARS = 400
 
 function isDouble(token: string): boolean {
   return token.length <= NUMBER_CHARS && digitsOf(token) === digitsOf(String(Number(token)))
 }
 
-/** The digits and the exponent of a number, in whatever form it is written. */
+/** The digits and the exponent of a number, the same for all its notations. */
 function digitsOf(number: string): string {
   const [mantissa = '', exponent = '0'] = number.toLowerCase().replace(/^-/, '').split('e')
   const [whole = '', part = ''] = mantissa.split('.')
@@ -141,7 +140,7 @@ const [SHORTENED, SEALS] = ['tachoShortened', 'inputSeals']
 
 /** Bounds for all inputs of a list together. */
 const INPUTS_BOUNDS: InputsBounds = { perRun: 200, bytes: 1_048_576 }
-/** Bounds for requests from before inputs were linked. The agent waits, so the event is among the newest. */
+/** Bounds for requests from before inputs were linked. The agent is waiting, so the event is among the newest. */
 const SEARCH_BOUNDS = { rowsLookedAt: LIMITS.eventsLookedAt, limit: 200, pageBytes: LIMITS.pageBytes }
 
 type Acts = Pick<Storage, 'findLinkedInputs' | 'findRecordedInputs' | 'findRecordedInput' | 'findRun'>
@@ -151,7 +150,7 @@ type Recorded = RecordedInputRow | null | undefined
 
 interface InputInShort {
   text: string | null
-  /** The event that has the input. Null: none is recorded; undefined: it is not known. */
+  /** The event that contains the input. Null: none is recorded; undefined: unknown. */
   eventId?: string | null | undefined
   /** Null: the list would have to read too much. */
   check: InputCheck | null
@@ -159,7 +158,7 @@ interface InputInShort {
   decision: Json | null
 }
 
-/** In the order of `rows`. */
+/** Inputs in the order of `rows`. */
 export async function inputsInShort(
   storage: Pick<Acts, 'findLinkedInputs' | 'findRecordedInputs'>,
   environmentId: string,
@@ -210,8 +209,8 @@ export async function linkedInputs(
 }
 
 /**
- * Retention removes runs whose approvals stay, and then anybody can record an event of the same id: it is not what the person
- * saw, and neither is an input that came after the decision.
+ * Whether the event is the one that the person saw. Retention removes runs but keeps their approvals, so anybody can
+ * later record an event with the same id. An input that arrived after the decision does not count either.
  */
 function isOf({ id, toolName, inputHash, decidedAt }: ApprovalRow, { payload, receivedAt }: RecordedInputRow): boolean {
   const parsedPayload = JSON.parse(payload) as Record<string, unknown>
@@ -220,7 +219,7 @@ function isOf({ id, toolName, inputHash, decidedAt }: ApprovalRow, { payload, re
   return isNamed && isOfHash && (decidedAt === null || receivedAt <= decidedAt)
 }
 
-/** Null: none is linked. */
+/** Null: no input is linked. */
 export async function wholeInput(
   storage: Pick<Acts, 'findLinkedInputs'>,
   row: ApprovalRow,
@@ -274,7 +273,7 @@ export function shownInput(payload: string): ShownInput | null {
   if (!input) return null
   const json = payload.slice(input.start, input.end)
   const sealsText = seals ? payload.slice(seals.start, seals.end) : 'null'
-  // A number or a text in its place is no mark of an SDK.
+  // A number or a text here is not the mark of an SDK.
   const isShortened = !!shortened && payload[shortened.start] === '{'
   return { json, seals: JSON.parse(sealsText) as unknown, isShortened }
 }

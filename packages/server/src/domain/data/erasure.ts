@@ -1,4 +1,4 @@
-/** Slice by slice until the erasure is effective. Several nodes may do this concurrently. */
+/** Works slice by slice until the erasure is effective. Several nodes may do this concurrently. */
 import type {
   CountedEvents,
   CountedUsage,
@@ -28,7 +28,7 @@ export interface Erasing {
 }
 
 const RUNS_AT_ONCE = 500
-/** Events deleted in one transaction, for which appends wait. */
+/** Events deleted in one transaction. Appends wait for it, so it is small. */
 const EVENTS_AT_ONCE = 5_000
 const PAGE = { limit: 1_000, pageBytes: 4 * 1_048_576 }
 
@@ -68,7 +68,7 @@ async function* slicesOf(
     slice.push({ number: run.number, counted: examinedPart.counted })
     events += examinedPart.counted?.usage.length ?? 0
     if (events < EVENTS_AT_ONCE) continue
-    // The walk is noted only with its last slice.
+    // Only the last slice records how far the search has come.
     yield { runs: slice, searchedTo: -1, searched: 0 }
     slice = []
     events = 0
@@ -76,7 +76,7 @@ async function* slicesOf(
   yield { runs: slice, searchedTo, searched }
 }
 
-/** Null: the run does not belong to the erasure. `over`: stopped while reading its events. */
+/** Null: the run does not belong to the erasure. `over`: the examination was stopped while it read events. */
 async function examine(
   storage: ErasingStore,
   environmentId: string,
@@ -131,7 +131,10 @@ async function examine(
 const NAMED_ENTRIES = 2_000
 const OTHER = 'other'
 
-/** Events of the same rows become one entry: a run may have millions. `names` have rows of their own; null: all. */
+/**
+ * Merges events of the same rows into one entry, because a run may have millions. Other names than `names` count as
+ * one; null: each name counts.
+ */
 function count(entries: Map<string, CountedUsage>, names: ReadonlySet<string> | null, one: CountedUsage): void {
   const { time, eventType, latencyMs, promptUse, times } = one
   const nameOf = (name: string) => (names === null || name === '' || names.has(name) ? name : OTHER)
@@ -156,7 +159,7 @@ function sumOf(one: NewUsage, other: NewUsage): NewUsage {
   return { ...one, ...added(SUMS, one, other), uncosted }
 }
 
-/** JSON without an escape has the text as it is. */
+/** JSON without an escape contains the text literally. */
 const mayContain = (payload: string, id: string): boolean => payload.includes(id) || payload.includes('\\')
 
 /** A number matches as written, because a double has fewer digits. */

@@ -24,11 +24,11 @@ export const EXPORT_VERSION = 1
 
 export interface ExportPlace {
   section: ExportedTable | 'run'
-  /** Null: at its first row. For a run: start and internal id. */
+  /** Null: continue at the first row. For a run: start and internal id. */
   after: ExportedKey | null
-  /** The last exported event of that run. Absent: all of them are exported. */
+  /** The last exported event of that run. Absent: all its events are exported. */
   event?: string
-  /** How many events of that run follow it. */
+  /** How many events of that run are left. */
   left?: number
 }
 
@@ -81,12 +81,12 @@ export function runLine(run: RunRow): string {
   } = run
   const read = readTraits(traits)
   const metadata = readMetadata(read)
-  // Labels are for readers: an import takes both from the events, or from the traits.
+  // Labels are only for readers: an import takes them from the events, or from the traits.
   const labels = {
     tags: read.tag.length === 0 ? null : read.tag,
     metadata: Object.keys(metadata).length === 0 ? null : metadata,
   }
-  // Events give these, unless their payloads were removed.
+  // An import takes these from the events, unless their payloads were removed.
   const lost = run.payloadsRemoved > 0 && { traits, uncosted, failure }
   const known = Object.entries({ ...facts, ...labels, ...lost }).filter(([, value]) => value !== null)
   return JSON.stringify({ type: 'run', ...Object.fromEntries(known) })
@@ -117,7 +117,7 @@ function withMembers(object: object, members: readonly string[]): string {
   return `${[JSON.stringify(object).slice(0, -1), ...members].join(',')}}`
 }
 
-/** Text as it was sent. Line breaks would end the line, so such a text is quoted. */
+/** A member with its text as it was sent. A line break would end the line, so a text with one is quoted. */
 function jsonMember(name: string, text: string): string {
   return /[\n\r]/.test(text) ? `"${name}Text":${JSON.stringify(text)}` : `"${name}":${text}`
 }

@@ -38,7 +38,7 @@ type Reads = Pick<Storage, 'readExported' | 'readArrived' | 'listRuns' | 'findRu
 
 const RUNS_PER_PAGE = 100
 const ROWS_PER_PAGE = 500
-/** Each page of a large run reads its order of arrival again. */
+/** Large pages, because each page of a large run reads the run's order of arrival again. */
 const EVENTS_PER_PAGE = 1_000
 const EVENT_PAGE_BYTES = 1_048_576
 const MARK_BYTES = 1_048_576
@@ -51,7 +51,7 @@ const SECTIONS: readonly ExportPlace['section'][] = [...EXPORTED_BEFORE_RUNS, 'r
 interface Line {
   type: string
   text: string
-  /** An export continues after this line here; null: only after a later one. */
+  /** Where an export continues after this line; null: it can continue only after a later one. */
   place: ExportPlace | null
 }
 
@@ -159,7 +159,10 @@ export async function* pagesOfRuns(
   }
 }
 
-/** By arrival, the first `count` after a place. A run may grow faster than it is read. */
+/**
+ * The first `count` events after a place, by arrival. The bound is needed because a run may grow faster than it is
+ * read.
+ */
 export async function* pagesOfEvents(
   storage: Pick<Storage, 'readArrived'>,
   environmentId: string,

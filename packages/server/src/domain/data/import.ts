@@ -31,11 +31,11 @@ export type ImportPart =
 
 export interface RunLine extends ImportedRun {
   runId: string
-  /** Facts that the run's events must add up to. */
+  /** Facts that must result from the run's events. */
   facts: ExportedRow
 }
 
-/** In the notation of storage/engine/tables.ts. */
+/** Notation: see storage/engine/tables.ts. */
 const RUN_COLUMNS = `status agent_id started_at# last_event_at# received_at# prompt_tokens# completion_tokens#
   total_tokens# cost_nanos# event_count# differing_retries# payloads_removed# error_count# session_id? user_id? ended_at#?
   pinned_at#? rule_closed_at#?`
@@ -124,7 +124,7 @@ function addRow(parts: ImportPart[], line: ReadLine, table: ExportedTable, index
   return null
 }
 
-/** None of these columns can be the JSON value null. */
+/** NO_JSON also stands for the value null, which none of these columns can have. */
 function jsonFault(table: ExportedTable | 'run', member: string, text: string): string | null {
   return isStorableText(text) ? valueFault(table, member, parsedJson(text) ?? NO_JSON) : `has an invalid ${member}`
 }
@@ -219,7 +219,7 @@ function addEvent(parts: ImportPart[], line: ReadLine, workspaceId: string): str
   if (members['payloadDamaged'] === true) return 'is an event whose payload was damaged where it was exported'
   if (payload === null || data === undefined || !isStorableText(payload)) return 'has an invalid payload'
   const item = { ...members, payload: data }
-  // Validated at its own time: it was young enough when it was recorded.
+  // Validated at its own time, because it was young enough when it was recorded.
   const context = { workspaceId, now: timestamp }
   const levels = payloadSlices(`[{"payload":${payload}}]`)[0]?.levels ?? 1
   const validated = validateItems([item], () => ({ json: payload, levels }), context)

@@ -1,6 +1,6 @@
 /**
- * Schemas of imported values, as the APIs accept them. A text without a schema has the limit of other texts; a number is a time
- * or a count.
+ * Schemas of imported values, the same as in the APIs. A text without a schema has the limit of other texts; a number
+ * is a time or a count.
  */
 import { ApprovalHeaders, ApprovalStatus, CLIENT_ID_HEADER, NewApproval } from '@tacho/contract/approvals/approval.ts'
 import { EventInput } from '@tacho/contract/record/event.ts'
@@ -87,7 +87,7 @@ const SCHEMAS: Readonly<Record<ExportedTable | 'run' | 'event', Readonly<Record<
     id,
     clientId: ApprovalHeaders.properties[CLIENT_ID_HEADER],
     status: ApprovalStatus,
-    // Stored as a number, unlike in a request.
+    // Stored as a number; a request has a boolean.
     recordsInput: Type.Integer({ minimum: 0, maximum: 1 }),
     decisionReason: NewDecision.properties.reason,
     deciderKind: Decider.properties.kind,
@@ -153,7 +153,7 @@ const SCHEMAS: Readonly<Record<ExportedTable | 'run' | 'event', Readonly<Record<
   event: {},
 }
 
-/** Completes a sentence about the line. JSON is given as its value. */
+/** Returns the end of a sentence about the line; null: valid. JSON is passed as a parsed value. */
 export function valueFault(type: keyof typeof SCHEMAS, member: string, value: unknown): string | null {
   if (value === null) return null
   if (typeof value === 'string' && !isStorableText(value)) return `has an invalid ${member}: it ${UNSTORABLE}`

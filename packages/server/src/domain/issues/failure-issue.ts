@@ -1,4 +1,4 @@
-/** The facts depend on the failure alone. Only the number of failures can make the store take broader ones. */
+/** Facts depend only on the failure. Only if there are too many failures, the store uses broader facts. */
 import { hash } from 'node:crypto'
 import type { Facts } from '@tacho/contract/issues/issue.ts'
 import { ownFrame } from '@tacho/contract/issues/stack-frame.ts'
@@ -10,7 +10,7 @@ import { promptUseOf } from '../record/payload-facts.ts'
 
 /** Increase this when the hash input changes, so that old fingerprints stay valid. */
 const VERSION = 'v3'
-/** Hash characters: enough that two places of one environment hardly ever collide. */
+/** Characters of the hash: enough that two places of one environment hardly ever collide. */
 const FAMILY_CHARS = 16
 const FACT_CHARS = 200
 const TITLE_CHARS = 200
@@ -43,14 +43,17 @@ interface SeenError {
 }
 
 interface FailureGrouping extends Grouping {
-  /** Broader, for messages of one place that vary too much. */
+  /** Broader groups, for one place whose messages vary too much. */
   place: Grouping
   kind: Grouping
-  /** Fingerprints of a place begin with it. */
+  /** Prefix of all fingerprints of the place. */
   family: string
 }
 
-/** Source: docs/decisions/0106-issues-from-what-fails.md. Without a place or an error of its own, a failure belongs to its agent. */
+/**
+ * Source: docs/decisions/0106-issues-from-what-fails.md. A failure without a place and without an error belongs to its
+ * agent.
+ */
 export function failureGrouping({ kind, agent, toolName, model, policyId, error }: SeenFailure): FailureGrouping {
   const root = error.causes.at(-1)
   const failureTexts = {
@@ -93,7 +96,7 @@ function template(message: string | null): string | null {
   return message === null ? null : messageTemplate(message) || null
 }
 
-/** `TimeoutError in get_order: no answer after …`. The facts have the agent's id. */
+/** `TimeoutError in get_order: no answer after …`. Facts have only the agent's id, so its name is passed. */
 export function failureTitle(
   { detectionType, errorType, toolName, model, frame, message, cause, agent }: Facts,
   agentName: string,
@@ -131,7 +134,7 @@ function shortened(text: string, chars: number): string {
   return line.length <= chars ? line : `${line.slice(0, chars - 1).toWellFormed()}…`
 }
 
-/** An error that passes through a tool, its step and the run is one failure, of the most precise of their events. */
+/** An error that passes through a tool, its step and the run is one failure: that of the most precise event. */
 
 export interface FailedEvent {
   event: StoredEvent
@@ -147,14 +150,14 @@ export interface ToldFailure extends FailedEvent {
   isCommand: boolean
 }
 
-/** `told`: all failures of the events that were read. */
+/** `failures`: all failures of the events that were read. */
 export function isCounted(one: ToldFailure, failures: readonly ToldFailure[]): boolean {
   if (ofPolicy(one) || one.isCommand) return false
   if (one.isBare) return !failures.some((other) => other !== one && other.event.eventType !== one.event.eventType)
   return !failures.some((other) => isMorePrecise(other, one) && repeats(one.failure, other.failure))
 }
 
-/** The most precise first. */
+/** Most precise first. */
 const RANKS = ['TOOL_CALL', 'LLM_CALL', 'ERROR', 'AGENT_STEP', 'AGENT_END', 'SESSION_OUTCOME']
 const KIND_BY_EVENT = new Map<string, FailureKind>([
   ['TOOL_CALL', 'TOOL_FAILED'],
@@ -189,7 +192,7 @@ export function toldFailure(event: StoredEvent): ToldFailure | null {
 
 const MESSAGE_CHARS = 1_000
 
-/** Validation errors name the field after the first line. */
+/** The whole message, because validation errors name the field after the first line. */
 function wholeMessage(payload: Payload, { message }: Failure): string | null {
   if (message === null || message.endsWith('…')) return message
   const { exception, error } = payload
@@ -219,7 +222,7 @@ function isMorePrecise(other: ToldFailure, one: ToldFailure): boolean {
   return other.event.time > one.event.time || (other.event.time === one.event.time && other.event.seq > one.event.seq)
 }
 
-/** Any message may contain a shorter text. */
+/** Shorter messages are not compared, because any message may contain them. */
 const QUOTED_CHARS = 8
 
 function repeats({ error }: SeenFailure, { error: other }: SeenFailure): boolean {

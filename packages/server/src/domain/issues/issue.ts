@@ -161,7 +161,7 @@ const isClass = (reason: string | null): reason is string =>
 const toolReason = (reason: string | null) => (reason === 'tool_error' ? null : reason)
 const blockReason = (reason: string | null) => (reason === 'blocked' || reason === 'policy' ? null : reason)
 
-/** `PROMPT_INJECTION` and `toolCalls` as words. Codes without a separator stay, such as `ECONNREFUSED`. */
+/** Turns `PROMPT_INJECTION` and `toolCalls` into words. Codes without a separator, such as `ECONNREFUSED`, stay. */
 function spoken(code: string): string {
   const words = code
     .trim()

@@ -1,4 +1,6 @@
-/** Two messages of one cause become equal. In one pass: no expression can backtrack over more than a word. */
+/**
+ * Makes messages of one cause equal. It reads the text in one pass: no expression can backtrack over more than a word.
+ */
 
 import { isUuid } from '../../storage/engine/uuid.ts'
 
@@ -6,15 +8,15 @@ export const VARIABLE = '…'
 
 const CHARS_READ = 1_000
 const CHARS_KEPT = 160
-/** Longer words are data. */
+/** Longer words count as data. */
 const WORD_CHARS = 40
-/** A quoted text with this many words is a sentence, whose words are read. */
+/** A quoted text with at least this many words is a sentence, so its words are read too. */
 const SENTENCE_WORDS = 4
 
 type Token = { kind: 'word' | 'variable' | 'between'; text: string }
 
 export function messageTemplate(message: string): string {
-  // Braces of JSON only make the message longer.
+  // Replace braces of JSON, which only make the message longer.
   const text = message
     .slice(0, CHARS_READ)
     .toWellFormed()
@@ -67,7 +69,7 @@ const CLOSINGS = new Set(QUOTES.values())
 const isQuote = (char: string): boolean => QUOTES.has(char) || CLOSINGS.has(char)
 const isLetter = (char: string | undefined): boolean => char !== undefined && /[\p{L}\p{N}]/u.test(char)
 
-/** Finds the end of a quotation; undefined: none starts at this place. Call it with places in ascending order. */
+/** Finds the end of a quotation; undefined: none starts at this place. Call it with ascending places. */
 function closingQuotes(text: string): (at: number) => number | undefined {
   const placeholders = new Map<string, number>()
   return (at) => {
@@ -144,14 +146,14 @@ function addPart(tokens: Token[], tokenText: string): void {
     tokens.push(isRandom(tokenText, tokens.at(-1)?.text) ? variable() : word(tokenText))
   else if (NAMES_WITH_DIGITS.has(tokenText.toLowerCase())) tokens.push(word(tokenText))
   else {
-    // order4711 is an order; 9f3a2c and 011CSHoEv are no words.
+    // `order4711` is the word `order` with a number. `9f3a2c` and `011CSHoEv` are no words.
     const name = /^(?:\p{Lu}?\p{Ll}{2,}|\p{Lu}{2,})(?=\p{N}+$)/u.exec(tokenText)?.[0]
     if (name !== undefined && tokenText.length <= WORD_CHARS) tokens.push(word(name))
     tokens.push(variable())
   }
 }
 
-/** A digest without a digit, after its prefix, as in `req_ruwyRTVXac`. */
+/** Recognizes a digest without a digit, after its prefix, as in `req_ruwyRTVXac`. */
 function isRandom(tokenText: string, before: string | undefined): boolean {
   if (tokenText.length > WORD_CHARS) return true
   const isNamed = (before === '_' || before === '-') && tokenText.length >= 8
@@ -160,7 +162,7 @@ function isRandom(tokenText: string, before: string | undefined): boolean {
   )
 }
 
-/** In lower case; null: none yet; empty: it was a variable part. */
+/** The last word in lower case; null: none yet; empty: it was a variable part. */
 function lastWord(tokens: Token[]): string | null {
   const last = tokens.findLast(({ kind }) => kind !== 'between')
   return last === undefined ? null : last.kind === 'word' ? last.text.toLowerCase() : ''
@@ -194,7 +196,7 @@ function datesReplaced(tokens: Token[]): Token[] {
   return tokens.map((token) => (dates.has(token) ? variable() : token))
 }
 
-/** Variable parts with only marks between them are one. */
+/** Merges variable parts that have only marks between them. */
 function joined(tokens: Token[]): string {
   let text = ''
   let marks: string | null = null
