@@ -5,7 +5,7 @@
  *    ^                        |                            |
  *    +----condition is over---+        for holdMinutes not: OK (alert.resolved)
  *
- * A budget is OK; in each period it tells 50, 80 and 100 percent once (budget.reached), and starts again with the next.
+ * A budget stays OK. In each period it reports 50, 80 and 100 percent once (budget.reached).
  */
 import { spentWords } from '@tacho/contract/runs/run-text.ts'
 import { money } from '@tacho/contract/engine/format.ts'
@@ -16,7 +16,7 @@ export type AlertNews = 'alert.firing' | 'alert.resolved' | 'budget.reached'
 
 const STEPS = [100, 80, 50]
 
-/** `isNoise`: the numbers show no difference from last week, however far apart they are. */
+/** `isNoise`: the difference from last week may be chance, however large it is. */
 export function nextAlert(
   { rule, state }: Pick<AlertRow, 'rule' | 'state'>,
   value: number | null,
@@ -47,7 +47,7 @@ function nextBudget(rule: AlertRule, state: AlertState, value: number, now: numb
   return { state: { ...state, value, period, percentTold }, news: percentTold > tellPercent ? 'budget.reached' : null }
 }
 
-/** A comparison with last week is in percent. */
+/** False for a comparison with last week, whose value is in percent. */
 export const isMoney = ({ kind, against }: { kind?: unknown; against?: unknown }): boolean =>
   kind === 'budget' || (kind === 'cost' && !against)
 

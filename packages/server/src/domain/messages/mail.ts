@@ -4,7 +4,7 @@ import { ABOUT_CHARS, FACT_CHARS, OPEN, toTold, withoutLinks, type WebhookNews }
 import { attempt, cut } from '../web/text.ts'
 
 export interface MailMessage {
-  /** The same in each attempt, so that a mail server can drop a repetition. */
+  /** The same id in each attempt, so that a mail server can drop a duplicate. */
   id: string
   to: string
   subject: string
@@ -39,10 +39,10 @@ export function mailMessage(news: WebhookNews, to: string): MailMessage {
 interface SmtpServer {
   host: string
   port: number
-  /** TLS from the first byte; otherwise STARTTLS. */
+  /** True: TLS from the first byte. False: STARTTLS. */
   secure: boolean
   auth: { user: string; pass: string } | null
-  /** On this machine, mail may go without TLS. */
+  /** The server is on this machine, so mail may go without TLS. */
   isLocal: boolean
 }
 

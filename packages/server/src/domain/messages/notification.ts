@@ -67,7 +67,7 @@ export function bySeverity(one: Notice, other: Notice): number {
   return rank(other.severity) - rank(one.severity) || other.at - one.at
 }
 
-/** Chooses the notice for a browser, and its time. `notices`: the most severe first. Null: the browser gets none. */
+/** Chooses the notice for a browser, and its time. `notices`: most severe first. Null: the browser gets none. */
 export function choose(
   event: NotificationEvent,
   notices: readonly Notice[],
@@ -93,7 +93,7 @@ export function quietEnd({ fromMinute, toMinute, timeZone }: QuietHours, now: nu
   if (!isQuiet) return null
   const start = Math.floor(now / MINUTE_MS) * MINUTE_MS
   const end = start + minutesTo(toMinute, minute) * MINUTE_MS
-  // Summer time may begin or end in between, which changes the minute of the day.
+  // Summer time may begin or end before `end`, which changes the minute of the day.
   const off = minutesTo(toMinute, minuteOfDay(end, timeZone))
   return end + (off > DAY_MINUTES / 2 ? off - DAY_MINUTES : off) * MINUTE_MS
 }
@@ -106,7 +106,7 @@ function minuteOfDay(time: number, timeZone: string): number {
   return (values.get('hour') ?? 0) * 60 + (values.get('minute') ?? 0)
 }
 
-/** Refuses an offset such as +01:00, which knows no summer time. */
+/** Refuses an offset such as +01:00, because it has no summer time. */
 export function isTimeZone(name: string): boolean {
   return /^[A-Za-z]/.test(name) && attempt(() => new Intl.DateTimeFormat('en', { timeZone: name })) !== undefined
 }
@@ -125,7 +125,7 @@ export function notificationText(
   const data = alert === null ? noticeData : { ...alertNews(alert, alert.state), ...noticeData }
   const { title, about, facts, url } = toTold({ id, type: eventNow(event, notice), createdAt: at, data, place })
   const textOf = (name: string) => facts.find(({ label }) => label === name)?.text
-  // The browser reads this with the session of its person: no push service sees it.
+  // Only the person's browser reads this text, in the person's session: no push service sees it.
   const subject = sentence ?? textOf('Tool') ?? about
   const others = event === 'approval.requested' && notice.isCurrent ? waiting - 1 : 0
   const lines = [
@@ -156,9 +156,9 @@ function eventNow(event: NotificationEvent, { isCurrent, data }: NoticeRow): str
 export function endpointFault(endpoint: string): string | null {
   const url = URL.parse(endpoint)
   if (url === null) return 'must be an https address'
-  // This machine. The address check refuses it unless the operator allows it.
+  // An address of this machine. The address check refuses it unless the operator allows it.
   const isLocal = url.hostname === '[::1]' || /^127(\.\d+){3}$/.test(url.hostname)
-  // The library reads other names differently, and would sign a token for a service that does not get the message.
+  // The library reads other names differently, and would sign its token for the wrong service.
   if (/[^a-z0-9.:[\]-]/.test(url.hostname)) return 'must name a host in letters, digits, dots and hyphens'
   if (url.protocol !== 'https:' && !(url.protocol === 'http:' && isLocal)) return 'must be an https address'
   return null
@@ -177,7 +177,7 @@ export function isPublicKey(text: string): boolean {
 export function newPushKey(): string {
   const pair = createECDH(CURVE)
   pair.generateKeys()
-  // A number that begins with zeros is shorter.
+  // Pad, because a number that begins with zeros would be shorter.
   return pair.getPrivateKey('hex').padStart(64, '0')
 }
 
@@ -218,7 +218,7 @@ export function gapsNews(environmentId: string, run: RunRow): object | null {
 export function failedRunNews(environmentId: string, run: RunRow): object | null {
   const { status, ruleClosedAt } = run
   if (status !== 'FAILED') return null
-  // An earlier failure is not why it went silent.
+  // If the stalled rule closed the run, an earlier failure is not the reason.
   const failure = ruleClosedAt === null ? toRunFailure(run) : null
   const why = whyEnded({ status, closedByRuleAt: isoTime(ruleClosedAt), failure })
   return { ...newsOf(environmentId, run, why ?? 'It says FAILED and no error'), failure }

@@ -14,7 +14,7 @@ import { isStorableText } from '../web/text.ts'
 import { SLACK_BUTTONS, slackMessage, slackText, UNSEEN_MARK, type WebhookPlace } from './webhook-formats.ts'
 
 const SECOND_MS = 1_000
-/** Slack's advice against replays. */
+/** Older requests are refused, as Slack recommends against replays. */
 const AGE_SECONDS = 300
 const TIMESTAMP = /^[0-9]{1,12}$/
 const SIGNATURE = /^v0=[0-9a-f]{64}$/
@@ -38,7 +38,7 @@ export function isSignedBySlack(secret: string, { timestamp, signature }: SlackS
 
 export interface SlackPress extends SlackUser {
   approvalId: string
-  /** The message should show the input, and there was none yet. */
+  /** The person saw no input, because none was recorded when the message was sent. */
   sawNoInput?: true
   decision: Decision
   responseUrl: string
@@ -50,7 +50,7 @@ const slackId = Type.String({ minLength: 1, maxLength: ID_CHARS })
 const Names = Type.Object({ id: slackId, domain: Type.Optional(Type.String()), name: Type.Optional(Type.String()) })
 const Pressed = Type.Object({
   type: Type.Literal('block_actions'),
-  /** Null if the app belongs to a whole organization, which is then named. */
+  /** Null if the app belongs to a whole organization; then `enterprise` is set. */
   team: Type.Optional(Type.Union([Names, Type.Null()])),
   enterprise: Type.Optional(Type.Union([Names, Type.Null()])),
   user: Type.Object({ id: slackId, username: Type.Optional(Type.String()), name: Type.Optional(Type.String()) }),

@@ -28,7 +28,7 @@ export interface WebhookNews {
   /** Null: the environment was deleted. */
   place: WebhookPlace | null
   hasButtons?: boolean
-  /** The webhook shows inputs, and none was recorded when the message was made. */
+  /** The webhook shows inputs, but none was recorded when the message was made. */
   isInputMissing?: boolean
 }
 
@@ -88,14 +88,14 @@ export function consolePageOf({ data, place }: Pick<WebhookNews, 'data' | 'place
   return typeof data['alertId'] === 'string' ? `${place.url}/alerts` : null
 }
 
-/** No format shows more. Cut before the search for lookalike letters, which takes 0.3 s for 64 kB. */
+/** No format shows more. Texts are cut before the search for lookalike letters, which takes 0.3 s for 64 kB. */
 export const ABOUT_CHARS = 4_000
 export const FACT_CHARS = 2_000
 const SENTENCE_CHARS = 120
 
 type Told = ReturnType<typeof toTold>
 
-/** `about` has the client's words, or one line about the event. */
+/** `about` is the client's text, or one line about the event. */
 export function toTold(news: WebhookNews) {
   const { type, data, place } = news
   const newsReason = data['title'] ?? data['reason']
@@ -127,7 +127,7 @@ function sentenceOf({ sentence }: WebhookNews['data']): string {
   return Array.isArray(sentence) ? printable(sentenceText(sentence as SentencePart[])) : ''
 }
 
-/** The text of the button that approves: not what is shown, if that does not match. */
+/** The label of the button that approves. Without a sentence, it names no input. */
 function approvedBy({ sentence }: WebhookNews['data'], chars: number): string {
   return Array.isArray(sentence) ? cut(printable(approveText(sentence as SentencePart[])), chars) : 'Approve'
 }
@@ -221,7 +221,7 @@ function buttonsOf({ type, data, hasButtons = false, isInputMissing = false }: W
   return [{ type: 'actions', elements }]
 }
 
-/** At the edge of a word, or as the first of a line. */
+/** A mark at the edge of a word, or first in a line. */
 const MARKUP = /(?:^|[^\p{L}\p{N}])[*_~`]|[*_~`](?:$|[^\p{L}\p{N}])|^\s*(?:>|[-•]\s)|:[\w+-]+:/u
 
 /** Slack reads & < > as markup; unescaped, a tool's name could notify a whole channel. */
@@ -229,20 +229,22 @@ export function slackText(text: string, chars: number): string {
   return cut(text, chars).replaceAll('&', '&amp;').replaceAll('<', '&lt;').replaceAll('>', '&gt;')
 }
 
-/** Mail programs link them without slashes too. */
+/** Mail programs make links of these even without slashes. */
 const SCHEMES =
   /\b(https?|ftps?|file|mailto|tel|sms|facetime|callto|sips?|skype|xmpp|im|news|nntp|geo|webcal|magnet|tg|whatsapp|spotify|slack|msteams|outlook|onenote|ms-[a-z-]+|data|javascript|vbscript)([:\uff1a])(?=\S)/gi
-/** Dots in a name, also in the forms that browsers take for a dot. A file may be called `report.zip`, which is a host, too. */
+/**
+ * Dots in a name, including characters that browsers accept as a dot. A file such as `report.zip` may also be a host.
+ */
 const HOST_DOTS = /(?<=[\p{L}\p{N}_-])[.\u2024\u3002\ufe52\uff0e\uff61](?=\p{L}[\p{L}\p{N}-]|xn--)/gu
 const ADDRESS = /(?<![\d.])\d{1,3}(?:\.\d{1,3}){3}(?!\d|\.\d)/g
 
-/** Programs make links of addresses in plain text: those of clients must not stand beside ours. */
+/** Breaks addresses: programs turn those in plain text into links, and links of clients must not stand beside ours. */
 export function withoutLinks(text: string): string {
   return (
     text
       .replaceAll('://', '[:]//')
       .replace(SCHEMES, '$1[:]')
-      // A share of Windows.
+      // The path of a Windows share.
       .replace(/(?<![\p{L}\p{N}:\\])\\\\(?=\\*[\p{L}\p{N}])/gu, '\\[\\]')
       .replace(HOST_DOTS, '[.]')
       .replace(ADDRESS, (address) => address.replaceAll('.', '[.]'))
@@ -311,11 +313,11 @@ function pagerDutyEvent(news: WebhookNews, integrationKey: string): { url: strin
   return { url: address.href, body }
 }
 
-/** The same when it begins and when it is over. */
+/** The same subject for the beginning and the end of an incident. */
 function subjectOf({ id, data }: WebhookNews): string {
   const { approvalId, issueId, alertId, percent } = data
   const subject = approvalId ?? issueId ?? (data['runStatus'] === undefined ? alertId : data['id'])
-  // Each step of a budget is its own event, and nothing resolves it.
+  // Each step of a budget is a separate incident, and nothing resolves it.
   const step = typeof percent === 'number' && data['kind'] === 'budget' ? `:${percent}` : ''
   return typeof subject === 'string' ? `${subject}${step}` : id
 }

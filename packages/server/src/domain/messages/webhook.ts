@@ -1,4 +1,4 @@
-/** Messages of webhooks, signed according to Standard Webhooks. */
+/** Builds the messages of webhooks, signed as Standard Webhooks requires. */
 import { createHmac } from 'node:crypto'
 import { SLACK_PATH } from '@tacho/contract/messages/slack-link.ts'
 import { INPUT_FORMATS, type WithdrawnReason } from '@tacho/contract/engine/words.ts'
@@ -14,7 +14,7 @@ import { consolePageOf, SHAPES, type WebhookNews, type WebhookPlace } from './we
 const SECRET_PREFIX = 'whsec_'
 const SECRET_BYTES = 32
 const SECOND_MS = 1_000
-/** Before the second and later attempts; about a day in total. */
+/** Delays before the second and later attempts, about a day in total. */
 const DELAYS_MS = [5, 30, 120, 600, 1_800, 3_600, 10_800, 21_600, 43_200].map((seconds) => seconds * SECOND_MS)
 
 export function newWebhookSecret(random: Random): string {
@@ -32,7 +32,7 @@ export interface WebhookMessage {
   body: string
 }
 
-/** The beginning of a recorded input, if the webhook shows it. It is in no stored message. */
+/** The beginning of a recorded input, if the webhook shows it. Stored messages never contain it. */
 export interface ShownOfInput {
   text: string
   check: InputCheck
@@ -57,7 +57,7 @@ export function newsOf(
 
 const showsInput = (webhook: WebhookRow): boolean => webhook.showsInput && INPUT_FORMATS.includes(webhook.format)
 
-/** The approval whose input the message shows. */
+/** The approval whose input the message shows; null: none. */
 export function inputWanted({ webhook, delivery }: DeliveryOrder): string | null {
   if (!showsInput(webhook) || delivery.type !== 'approval.requested') return null
   const { approvalId, runId } = JSON.parse(delivery.data) as Record<string, unknown>

@@ -24,8 +24,8 @@ export const { create: newInvitation, parse: parseInvitation } = credentials('ta
 export const { create: newSlackCode } = credentials('tacho-slack')
 
 function credentials(prefix: string) {
-  // No underscore in either part, so a text has only one reading. Installations can set their own keys, which may be longer or
-  // shorter than ours.
+  // Neither part has an underscore, so a text has only one reading. Installations can set keys of other lengths than
+  // ours.
   const pattern = new RegExp(`^${prefix}_([0-9A-Za-z]{8,64})_[0-9A-Za-z]{32,128}$`)
   return {
     form: `${prefix}_<id>_<secret>, id of 8 to 64 and secret of 32 to 128 letters and digits`,
@@ -46,7 +46,10 @@ export function sessionCredential(token: string): Credential {
   return { id: digest, hash: digest }
 }
 
-/** In constant time. As texts, because decoders of hex and base64url accept other texts for the same bytes. */
+/**
+ * Compares in constant time. Compares texts, because decoders of hex and base64url accept other texts for the same
+ * bytes.
+ */
 export function sameHash(one: string, other: string): boolean {
   const [a, b] = [Buffer.from(one), Buffer.from(other)]
   return a.length === b.length && timingSafeEqual(a, b)
@@ -89,7 +92,7 @@ export async function verifyPassword(password: string, phc: string | null): Prom
 type Cost = Pick<Argon2Parameters, 'memory' | 'passes' | 'parallelism'>
 
 function derive(password: string, salt: Buffer, cost: Cost, tagLength: number): Promise<Buffer> {
-  // Keyboards send different code points for equal letters.
+  // Normalized, because keyboards send different code points for the same letter.
   return run('argon2id', { message: password.normalize('NFC'), nonce: salt, tagLength, ...cost })
 }
 

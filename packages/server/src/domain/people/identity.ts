@@ -16,7 +16,7 @@ export function isEmail(text: string): boolean {
   )
 }
 
-/** Turns no other letter into an ASCII one: `\u212aate@`, with the Kelvin sign, must not become kate@. */
+/** Never turns a non-ASCII letter into an ASCII one: `\u212aate@`, with the Kelvin sign, must not become kate@. */
 export function lowerCase(text: string): string {
   return text.replace(/[^\p{Ll}]/gu, (letter) => {
     const lower = letter.toLowerCase()
@@ -32,8 +32,8 @@ export type { GrantedRole }
 export type GroupRoles = ReadonlyMap<string, readonly GrantedRole[]>
 
 /**
- * The groups in a claim of an id token. A provider with one group may send its name alone. Null: too many, or another
- * shape, which gives no role.
+ * The groups in a claim of an id token. A provider may send a single group as a text. Null: too many, or another shape,
+ * which gives no role.
  */
 export function groupsIn(claim: unknown): string[] | null {
   const names = typeof claim === 'string' ? [claim] : (claim ?? [])

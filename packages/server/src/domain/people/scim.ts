@@ -19,7 +19,7 @@ export const LIST_SCHEMA = 'urn:ietf:params:scim:api:messages:2.0:ListResponse'
 
 type Json = Record<string, unknown>
 
-/** RFC 7644 3.12. Handlers throw it. */
+/** An error by RFC 7644 3.12, which handlers throw. */
 export class ScimFault extends Error {
   readonly status: number
   readonly scimType: string | undefined
@@ -35,7 +35,7 @@ const invalid = (detail: string): ScimFault => new ScimFault(400, detail, 'inval
 
 const isObject = (value: unknown): value is Json => typeof value === 'object' && value !== null && !Array.isArray(value)
 
-/** A name cannot hold the space that ends it, so that a text of spaces takes linear time. */
+/** A name cannot contain the space that ends it, so a text of spaces takes only linear time. */
 const EQUALITY = /^([\w.:]+(?:\[type eq "work"\][\w.]*)?)\s+eq\s+("(?:[^"\\]|\\.)*")$/i
 
 /** `name eq "value"`, the only form that Entra ID and Okta send. */
@@ -56,7 +56,7 @@ export function equalityIn<Field extends string>(filter: string | undefined, fie
   return { field, value }
 }
 
-/** In lower case, and without the URN of a core schema. */
+/** The attribute's path in lower case, without the URN of a core schema. */
 export function attributeOf(path: string): string {
   return path
     .trim()
@@ -125,7 +125,7 @@ function nameOf(scimPerson: unknown): string | null {
 
 const cut = (name: string): string => Array.from(name).slice(0, LIMITS.nameChars).join('')
 
-/** The primary address, else the one of work or without a type. Others, such as one of home, are not kept. */
+/** The primary address, else the one of type work or without a type. Others, such as home, are ignored. */
 function emailOf(scimPerson: unknown): string | null {
   if (scimPerson === undefined || scimPerson === null) return null
   const emails = (Array.isArray(scimPerson) ? scimPerson : [scimPerson])
@@ -142,7 +142,7 @@ function emailOf(scimPerson: unknown): string | null {
 const isTrue = (value: unknown): boolean =>
   value === true || (typeof value === 'string' && value.toLowerCase() === 'true')
 
-/** Entra ID sends "False". Undefined: it is not given, and stays as it is. */
+/** Entra ID sends "False". Undefined: absent, so it stays unchanged. */
 function activeOf(scimPerson: unknown): boolean | undefined {
   if (scimPerson === undefined || scimPerson === null) return undefined
   const word = typeof scimPerson === 'string' ? scimPerson.toLowerCase() : scimPerson
@@ -151,7 +151,7 @@ function activeOf(scimPerson: unknown): boolean | undefined {
   throw invalid('active must be true or false')
 }
 
-/** Null: absent or empty. `isCut`: a longer text is shortened by its reader. */
+/** Null: absent or empty. `isCut`: the caller shortens a longer text. */
 function textOf(name: string, fieldValue: unknown, chars: number, isCut = false): string | null {
   if (fieldValue === undefined || fieldValue === null || fieldValue === '') return null
   const fits =
@@ -198,7 +198,7 @@ export function operationsIn(body: unknown): Operation[] {
 
 const ADDRESS = /^emails(\[(type eq "work"|primary eq "?true"?)\])?(\.value)?$/
 
-/** A person always has a user name, an address and a state, so the two latter stay when they are removed. */
+/** A person always has a user name, an address and a state, so removing the address or state changes nothing. */
 export function personChangeIn(operations: readonly Operation[]): PersonChange {
   const change: PersonChange = {}
   for (const { op, path, value: newValue } of operations) {
@@ -226,7 +226,7 @@ export function personChangeIn(operations: readonly Operation[]): PersonChange {
   return change
 }
 
-/** The path has chosen the address already. */
+/** The path has already chosen the address, so ignore its type. */
 function withoutType(value: unknown): unknown {
   const one = Array.isArray(value) ? (value as unknown[])[0] : value
   return isObject(one) ? lowered(one)['value'] : one

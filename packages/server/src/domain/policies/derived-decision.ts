@@ -1,12 +1,12 @@
 /**
- * A recorded decision, derived again by the service: from what is recorded of its call, and the versions that it names.
+ * The service derives a recorded decision again, from the recorded facts of its call and the versions that it names.
  *
- *   names versions that were in force here, no detector had a say --each condition judged again--> same | differs
+ *   names versions that were in force here, no detector took part --each condition judged again--> same | differs
  *      `--otherwise, or a condition reads what is not recorded as the client saw it--> cannot be derived, and why
  *
- * It differs only if what can be judged again is enough to show that. So a condition that cannot counts as the client says, an
- * input counts if it has the recorded hash and the condition reads no masked part of it, and the past of a run, its usage,
- * its labels, its session, annotations, risks and the time are not recorded as the client saw them.
+ * It differs only if the conditions that can be judged again are enough to show that. For other conditions, the client's
+ * result counts. An input can be used if it has the recorded hash and the condition reads no masked part of it. The past of
+ * a run, its usage, labels and session, annotations, risks and the time are not recorded as the client saw them.
  */
 import { isObject, textAt, type Json } from '@tacho/contract/record/payload-reader.ts'
 import { VERSION_PATTERN } from '@tacho/contract/engine/words.ts'
@@ -21,7 +21,7 @@ export const DERIVATIONS = ['same', 'differs', 'unknown_version', 'unknown_facts
 
 export interface Difference {
   toolName: string
-  /** The policy that the service judges otherwise. */
+  /** The policy whose result differs. */
   policyId: string
   recorded: Action
   derived: Action
@@ -32,10 +32,10 @@ export type Derivation =
   | ({ result: 'differs' } & Difference)
 
 const VERSION = new RegExp(VERSION_PATTERN)
-/** Our clients name fewer policies in a decision. */
+/** Our clients name fewer policies in one decision. */
 const NAMED_MAX = 500
 
-/** The versions that a payload names. Null: none, or one of them is not a version. */
+/** The versions that a payload names. Null: it names none, or one of them is not a version. */
 export function namedVersions(payload: Json): [policyId: string, number: number][] | null {
   const { policyVersions } = payload
   const entries = isObject(policyVersions) ? Object.entries(policyVersions) : []
@@ -47,8 +47,8 @@ export function namedVersions(payload: Json): [policyId: string, number: number]
 }
 
 /**
- * @param named the versions that it names, as far as they are known.
- * @param inForce all that were in force when it was made; null: not known.
+ * @param named the versions that the decision names, if they are known.
+ * @param inForce all versions that were in force when it was made; null: unknown.
  * @param start the payload of the TOOL_START of the call.
  */
 export function deriveDecision(
@@ -75,7 +75,7 @@ export function deriveDecision(
     if (matched !== null && matched !== wasMatched) policyId ??= policy.policyId
     if (matched ?? wasMatched) matching.push(policy)
   }
-  // Decide by the engine's own rule, as if every condition were true.
+  // These policies matched, so let the engine decide as if every condition were true.
   const all = matching.map((policy) => ({ ...policy, condition: 'true' }))
   const { action: derived } = decide(all, { tool: { name: '', input: {} }, now: 0 })
   if (derived !== recorded && policyId !== null)
@@ -92,7 +92,7 @@ function judgeAgain(row: DecisionRow, payload: Json, start: string | null): (pol
     (seen ??= checkedInput(request, shownInput(row.payload) ?? (start === null ? null : shownInput(start))))
   const known = new Set<string>(['tool.name', 'tool.input', 'run.id'])
   if (server) known.add('tool.server')
-  // An agent that another one called decides by its own name.
+  // A sub-agent decides by its own name, which differs from the event's.
   if (payload['agent'] === undefined) known.add('agent.id').add('agent.name')
   return (policy) => {
     const compiled = compileCondition(policy.condition)

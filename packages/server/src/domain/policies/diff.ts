@@ -3,10 +3,13 @@ import { diffArrays, type ChangeObject } from 'diff'
 
 type FieldDiff = VersionDiff['fields'][number]
 
-/** Removed plus added lines. Bounds the work to 30 ms for any text length, in as many turns of the event loop. */
+/**
+ * Most removed and added lines together. Limits the work to 30 ms for any text length, spread over as many turns of the
+ * event loop.
+ */
 const EDITS_MAX = 400
 
-/** More lines of both texts would take hundreds of milliseconds to match and to send. */
+/** Most lines of both texts: more would take hundreds of milliseconds to match and to send. */
 const LINES_MAX = 4_000
 
 export async function diffFields(
@@ -27,7 +30,7 @@ async function diffLines(before: string, after: string): Promise<Omit<FieldDiff,
     return { lines: [...asOne('removed', removed), ...asOne('added', added)], exact: false }
   }
   const { promise, resolve: callback } = Promise.withResolvers<ChangeObject<string[]>[] | undefined>()
-  // With a callback, each further edit is looked for in a turn of its own.
+  // With a callback, the library searches for each further edit in a separate turn.
   diffArrays(removed, added, { maxEditLength: EDITS_MAX, callback })
   const changes = await promise
   if (!changes) return { lines: [...marked('removed', removed), ...marked('added', added)], exact: false }
@@ -45,7 +48,7 @@ function asOne(change: 'removed' | 'added', lines: string[]): FieldDiff['lines']
   return lines.length === 0 ? [] : [{ change, text: lines.join('\n') }]
 }
 
-/** A missing final line break shows, as an empty line, only if the other text has one. */
+/** If only one text ends with a line break, the difference is shown as an empty line. */
 function linesOf(...texts: [string, string]): [string[], string[]] {
   const whole = texts.every((text) => text.endsWith('\n'))
   const [one, other] = texts.map((text) => (text === '' ? [] : (whole ? text.slice(0, -1) : text).split('\n')))

@@ -3,16 +3,16 @@ import type { SimulationResult } from '@tacho/contract/policies/simulation.ts'
 import type { Fields } from '@tacho/policy/language/fields.ts'
 import { nearestName } from '../web/text.ts'
 
-/** Null: each element of a list, or each key of a map. */
+/** A null stands for each element of a list, or each key of a map. */
 export type Path = readonly (string | number | null)[]
 type Warning = SimulationResult['warnings'][number]
 
-/** Number of members beside a field that are counted. */
+/** How many members beside a field are counted. */
 const SIBLINGS_COUNTED = 100
 const TOOLS_COUNTED = 1_000
 const TOOLS_NAMED = 3
 const ELEMENTS_COUNTED = 1_000
-/** A longer name is not compared with others. */
+/** Longer names are not compared with others. */
 const NAME_CHARS = 100
 
 export function fieldCensus({ variables, inputPaths, inputTypes, toolNames }: Fields) {
@@ -37,12 +37,12 @@ export function fieldCensus({ variables, inputPaths, inputTypes, toolNames }: Fi
   let withoutInput = 0
 
   return {
-    /** @param names of the tool, as the client says it and without its server. */
+    /** @param names of the tool, as the client reports it and without its server. */
     count(input: unknown, names: readonly string[] = []): void {
       seen += 1
       if (names.length > 0 && tools.size < TOOLS_COUNTED) for (const name of names) tools.add(name)
       else isEveryToolKnown = false
-      // A field that only other tools have does not help.
+      // Skip calls of tools that the condition does not name: their fields do not matter.
       if (named.size > 0 && names.length > 0 && !names.some((name) => named.has(name))) return
       calls += 1
       if (input === undefined) withoutInput += 1
@@ -56,12 +56,13 @@ export function fieldCensus({ variables, inputPaths, inputTypes, toolNames }: Fi
     fields: () => counts.map(({ field, recorded, types }) => ({ field, recorded, types: Object.fromEntries(types) })),
     warnings(): Warning[] {
       const uncalled = seen > 0 && isEveryToolKnown ? toolNames.filter((name) => !tools.has(name)) : []
-      // If one of the tools was called, another may be new: only a name like that of a third tool is a misspelling.
+      // If a named tool was called, the others may be new. A name is then a misspelling only if it resembles another
+      // called tool.
       const doubtful = calls === 0 ? uncalled : uncalled.filter((name) => !named.has(nearestTool(name, tools) ?? name))
       const unknown = doubtful.length > 0 ? [unknownTool(doubtful, tools)] : []
       if (calls === 0) return unknown
       const of = named.size > 0 && tools.size > 0 ? toolNames.slice(0, TOOLS_NAMED).join(', ') : null
-      // If no call has the list, its elements need no warning.
+      // If no call has the list, warn only of the list, not of its elements.
       const missing = counts.filter(({ recorded }) => recorded === 0)
       const isInside = (path: Path) => missing.some((list) => isBefore([...list.path, null], path))
       const warnings = counts.flatMap(({ field, path, recorded, types, siblings, expected: as }) => [
@@ -88,7 +89,7 @@ function neverRecorded(field: string, near: Near | null, calls: number, of: stri
   return { code: 'never_recorded', field, message: `${none} ${field}${hint}` }
 }
 
-/** The condition names tools that no recorded call is of. */
+/** The condition names tools that no recorded call uses. */
 function unknownTool(toolNames: readonly string[], tools: ReadonlySet<string>): Warning {
   const near = toolNames.map((name) => nearestTool(name, tools)).find((name) => name !== null)
   const hint = near === undefined ? '' : `; did you mean ${near}?`
@@ -120,7 +121,7 @@ function nearest(path: Path, siblings: ReadonlyMap<string, number>): Near | null
   return key === null ? null : { field: spelled([...path.slice(0, -1), key]), calls: siblings.get(key) ?? 0 }
 }
 
-/** Values on which the condition fails: not of the expected type or, if none is expected, of the usual one. */
+/** Values on which the condition fails: not of the expected type, or else not of the most frequent type. */
 function otherTypes(
   field: string,
   recorded: number,
@@ -146,7 +147,7 @@ export function spelled(path: Path): string {
   return `tool.input${parts.join('')}`
 }
 
-/** At most one value, unless the path has all elements of a list. */
+/** At most one value, unless the path stands for all elements of a list. */
 export function inputValuesAt(input: unknown, path: Path): unknown[] {
   let values = [input]
   for (const key of path) {

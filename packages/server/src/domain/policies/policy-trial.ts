@@ -66,7 +66,7 @@ export function createTrial(condition: Condition, policy: TrialPolicy) {
   const failsClosed = actsOnError(policy)
   const counts = { calls: 0, matched: 0, failures: 0, hits: 0 }
   let [unknown, asked] = [0, 0]
-  /** The run whose events come. Null: the condition does not need it. */
+  /** The run whose events are being read. Null: the condition needs no past. */
   let past: { run: string; recorded: RecordedPast; started: Map<string, Tried> } | null = null
   const states = { ran: none(), held: none(), blocked: none(), neverRan: none() }
   /** Held calls by their key, until they are known to have run. */
@@ -81,7 +81,7 @@ export function createTrial(condition: Condition, policy: TrialPolicy) {
   function tried(row: ToolCallRow, call: RecordedCall, state: CallState, keys: readonly string[]): Tried {
     const { run, runId, eventId, time } = row
     const place = { run, runId, eventId, time, toolName: call.toolName, state, keys }
-    // Nobody judged the arguments of a call that never ran, and there may be none.
+    // Nobody judged the arguments of a call that never ran, and it may have none.
     if (state === 'neverRan' && call.input === undefined)
       return { ...place, outcome: 'unjudged', hit: false, values: [] }
     const facts = factsOf(row, call, usages.before(run, row), rules)
@@ -95,13 +95,13 @@ export function createTrial(condition: Condition, policy: TrialPolicy) {
     return { outcome: result.matched ? 'matched' : 'not matched', hit: result.matched, values }
   }
 
-  /** Whether an input that is recorded in part has all parts that the condition reads. */
+  /** Whether an input that was recorded only in part has all parts that the condition reads. */
   function arePathsWhole(input: unknown): boolean {
     const values = fields.inputPaths.map((path) => inputValuesAt(input, path))
     return values.length > 0 && values.every((some) => some.length > 0 && some.every(isInputWhole))
   }
 
-  /** Unknown, if the condition read what is not recorded. */
+  /** The result is unknown if the condition read something that is not recorded. */
   function judgedWithPast(facts: Facts, call: RecordedCall, recorded: RecordedPast, asks: FlowTrial | null): Judged {
     const nothing = { hit: false, values: [] }
     if (asks !== null && !asks.isAsked(call, facts.now)) return { outcome: 'not asked', ...nothing }
@@ -157,7 +157,7 @@ export function createTrial(condition: Condition, policy: TrialPolicy) {
     tools.set(toolName, { calls: calls + 1, hits: hits + (hit ? 1 : 0) })
   }
 
-  /** Calls in time order; all that were held before those that ran. */
+  /** Pass calls in time order, and all held calls before those that ran. */
   function lookAt(kind: CallKind, rows: readonly ToolCallRow[]): AskedApproval[] {
     const approvals: AskedApproval[] = []
     for (const row of rows) {
@@ -169,7 +169,7 @@ export function createTrial(condition: Condition, policy: TrialPolicy) {
         approvals.push({ approvalId, hit, toolName })
       }
       if (kind === 'held') {
-        // A call that asked several times, for example after a restart, is one.
+        // A call that asked several times, for example after a restart, counts once.
         if (keys.some((key) => held.has(key))) continue
         const result = tried(row, call, call.action === 'BLOCK' ? 'blocked' : 'held', keys)
         for (const key of keys) held.set(key, result)
@@ -180,7 +180,7 @@ export function createTrial(condition: Condition, policy: TrialPolicy) {
       const before = keys.map((key) => held.get(key)).find((one) => one !== undefined)
       for (const key of before?.keys ?? []) held.delete(key)
       const state: CallState = call.outcome === 'never_ran' ? 'neverRan' : 'ran'
-      // With a past, it counts what the run had read when the call was judged, not when it ended.
+      // With a past, use the result from when the call was judged. When it ended, the run had read more.
       const first = past && (before ?? keys.map((key) => past?.started.get(key)).find((one) => one !== undefined))
       const { eventId, time } = row
       const result: Tried = first ? { ...first, state, eventId, time } : tried(row, call, state, keys)
@@ -203,11 +203,11 @@ export function createTrial(condition: Condition, policy: TrialPolicy) {
   }
 
   return {
-    /** Before the next calls; required only if `needsRunUsage`. */
+    /** Call this before the calls that follow; required only if `needsRunUsage`. */
     addSteps: usages.add,
     forgetRuns: usages.forget,
     look: lookAt,
-    /** Events of runs, one run after the other, each in order. Calls before `from` are only past. */
+    /** Takes events of runs, one run after the other, each in order. Calls before `from` count only as past. */
     walk(rows: readonly PastRow[], from: number): AskedApproval[] {
       const approvals: AskedApproval[] = []
       for (const row of rows) {
@@ -233,7 +233,10 @@ export function createTrial(condition: Condition, policy: TrialPolicy) {
       }
       return approvals
     },
-    /** Tools to which the policy applies: the condition names tools, or the policy acts on a call of the tool. */
+    /**
+     * Tools to which the policy applies: those that the condition names, or else those with a call on which the policy
+     * acts.
+     */
     decidedTools: (names: readonly string[]) =>
       fields.toolNames.length > 0 ? names : names.filter((name) => (tools.get(name)?.hits ?? 0) > 0),
     findings(): TrialFindings {
@@ -270,8 +273,8 @@ function namesOf({ toolName, server }: RecordedCall): string[] {
 const none = () => ({ calls: 0, hits: 0 })
 
 /**
- * The keys of a call in its run, in events of several kinds. The event itself, if it has no other. A span can have
- * several calls.
+ * The keys that connect a call's events in its run; the event's id, if it has no other key. A span can have several
+ * calls.
  */
 function keysOf(
   { run, spanId, eventId }: ToolCallRow,
@@ -285,7 +288,7 @@ function keysOf(
   return keys.length > 0 ? keys : [`event ${run} ${eventId}`]
 }
 
-/** The hits of a simulation with the largest numbers, as sentences: they say whether a limit is where it was meant to be. */
+/** The hits of a simulation with the largest numbers, as sentences. They show whether a limit is where it should be. */
 
 type LargestHit = NonNullable<SimulationResult['largest']>[number]
 

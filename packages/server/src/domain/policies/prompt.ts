@@ -59,7 +59,7 @@ export function toPromptResult(
   }
 }
 
-/** Runs without figures, or with a part of them, would make a version look cheaper than it is. */
+/** Averages only complete groups: runs with missing figures would make a version look cheaper than it is. */
 function meansOf(groups: readonly VersionRunGroup[], estimator: Pick<Estimator, 'ofSums'>) {
   const [tokens, cost] = [
     { sum: 0, runs: 0 },

@@ -1,11 +1,12 @@
 /**
- * The least-asking condition that keeps every rejection, from the decided calls of one policy.
+ * Finds the condition that asks for the fewest calls and still asks for every rejected one, from the decided calls of one
+ * policy.
  *
  *   fields that all rejected calls have --> atoms that are true of every rejected call --> the one, or the two together, that
  *     ask about the fewest approved calls --> checked by the engine on every call
  *
- * Atoms are limits of numbers, and lists of short texts and names of tools. A value that is not recorded, or is masked, counts as
- * one that asks. So does one of another type, as with a condition that cannot be evaluated.
+ * Atoms are limits of numbers, and lists of short texts and tool names. An atom asks if its value is not recorded, is
+ * masked, or has another type, as a condition asks that cannot be evaluated.
  */
 import { compileCondition, type Condition } from '@tacho/policy/compile.ts'
 import { evaluate } from '@tacho/policy/evaluate.ts'
@@ -13,7 +14,7 @@ import { evaluate } from '@tacho/policy/evaluate.ts'
 export interface DecidedCall {
   toolName: string
   isRejected: boolean
-  /** Null: not recorded as it was judged. */
+  /** Null: the input is not recorded as it was judged. */
   input: Readonly<Record<string, unknown>> | null
   /** Pointers of masked values. */
   sealed: readonly string[]
@@ -21,15 +22,15 @@ export interface DecidedCall {
 
 export interface FoundCondition {
   addition: string
-  /** Whether the condition asks, by call. */
+  /** For each call, whether the condition asks. */
   asks: readonly boolean[]
   leftOut: { calls: number; kept: number }
-  /** An agent may ask again what was rejected. */
+  /** Number of different rejected calls: an agent may repeat one that was rejected. */
   differentRejected: number
 }
 
 const [DEPTH, FIELDS, LISTED, TEXT_CHARS] = [3, 60, 20, 60]
-/** Pairs are tried of the atoms that ask least. */
+/** Number of atoms that are combined to pairs: those that ask least. */
 const PAIRED = 24
 const LEFT_OUT = 12
 const CALLS_IN_TURN = 200
@@ -39,7 +40,7 @@ const RESERVED = new Set(['true', 'false', 'null', 'in', 'as', 'break', 'const',
 const OTHERS = ['if', 'import', 'let', 'loop', 'package', 'namespace', 'return', 'var', 'void', 'while']
 const isName = (key: string) => NAME.test(key) && !RESERVED.has(key) && !OTHERS.includes(key)
 
-/** Requests are answered in between. */
+/** Let other requests run in between. */
 const turn = () => new Promise(setImmediate)
 
 const MISSING = Symbol('missing')
@@ -58,11 +59,11 @@ interface Atom {
   asks: Uint8Array
   /** Approved calls for which the condition asks. */
   asked: number
-  /** Among equals, the smaller wins: it covers more of the calls to come. */
+  /** Among atoms that ask equally little, the smaller rank wins: it asks about more future calls. */
   rank: number
 }
 
-/** Null: none asks about fewer. */
+/** Null: no condition asks about fewer calls. */
 export async function proposedCondition(calls: readonly DecidedCall[]): Promise<FoundCondition | null> {
   const fields = await fieldsOfCalls(calls)
   const rejected = calls.flatMap(({ isRejected }, at) => (isRejected ? [at] : []))
@@ -81,7 +82,7 @@ export async function proposedCondition(calls: readonly DecidedCall[]): Promise<
   return { addition: addition.text, asks, leftOut, differentRejected: different.length }
 }
 
-/** Equal calls together. */
+/** Groups of equal rejected calls. */
 async function differentCalls(calls: readonly DecidedCall[], rejected: readonly number[]): Promise<number[][]> {
   const different = new Map<string, number[]>()
   for (const [n, at] of rejected.entries()) {
@@ -94,7 +95,7 @@ async function differentCalls(calls: readonly DecidedCall[], rejected: readonly 
   return [...different.values()]
 }
 
-/** Equal calls are left out together: one would show what the search knows of the others. */
+/** Leaves equal calls out together: otherwise the search would still know the one that is left out. */
 async function leaveOut(calls: readonly DecidedCall[], fields: readonly Field[], different: readonly number[][]) {
   const leftOut = { calls: 0, kept: 0 }
   const rejected = different.flat()
@@ -109,7 +110,7 @@ async function leaveOut(calls: readonly DecidedCall[], fields: readonly Field[],
   return leftOut
 }
 
-/** By the engine, where the call is recorded whole; otherwise as the search took it. */
+/** Evaluates the condition if the call is recorded whole; otherwise takes the search's result. */
 function isAsked(condition: Condition, { toolName, input, sealed }: DecidedCall, searched: boolean): boolean {
   if (input === null || sealed.length > 0) return searched
   const outcome = evaluate(condition, { tool: { name: toolName, input }, now: 0 })
@@ -159,7 +160,7 @@ function valueOf({ input, sealed }: DecidedCall, path: readonly string[]): unkno
   return sealed.some((other) => other.startsWith(`${pointer}/`)) ? UNKNOWN : value
 }
 
-/** @param left rejected calls that the search does not know: they are neither kept nor counted. */
+/** @param left rejected calls that are left out: the search must not ask for them and does not count them. */
 async function search(
   calls: readonly DecidedCall[],
   fields: readonly Field[],
@@ -196,7 +197,7 @@ async function search(
   return { text: `${one.text} && ${other.text}`, asks, asked: best.asked, rank: one.rank + other.rank }
 }
 
-/** How many calls have all three. */
+/** Counts the calls for which all three are set. */
 function sumOf(one: Uint8Array, two: Uint8Array, three: Uint8Array): number {
   let sum = 0
   for (let at = 0; at < one.length; at++) sum += one[at]! & two[at]! & three[at]!
@@ -256,7 +257,7 @@ function atomsOf(
       .map((text) => JSON.stringify(text))
       .join(', ')}]`
   return [
-    // A list of the good values: the condition also asks for new values, which no decision covers yet.
+    // Lists the approved values, so the condition also asks for new values, which no decision covers yet.
     ...(isShort(good) ? [atom(`!(${name} in ${listed(good)})`, 'string', 1, (value: string) => !good.has(value))] : []),
     ...(isShort(bad) ? [atom(`${name} in ${listed(bad)}`, 'string', 2, (value: string) => bad.has(value))] : []),
   ]

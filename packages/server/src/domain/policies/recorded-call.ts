@@ -1,4 +1,4 @@
-/** Tool calls as the client's policies saw them. Source: docs/decisions/0004-payloads-are-kept-as-text.md. */
+/** Reads tool calls as the client's policies saw them. Source: docs/decisions/0004-payloads-are-kept-as-text.md. */
 import { textAt } from '@tacho/contract/record/payload-reader.ts'
 import { labelsOfCall, type ToolLabels } from '@tacho/policy/history/tool-labels.ts'
 import type { Facts } from '@tacho/policy/language/variables.ts'
@@ -32,12 +32,12 @@ export function recordedCall(payload: string) {
   }
 }
 
-/** `now` is the time of the call, because the client decided by it. */
+/** `now` is the time of the call, because that was the client's time when it decided. */
 export function factsOf(row: ToolCallRow, call: RecordedCall, usage: RunUsage, rules: readonly ToolLabels[]): Facts {
   const tool = { name: call.toolName, server: call.server, input: call.input as Record<string, unknown> | undefined }
   const labels = rules.length === 0 ? [] : labelsOfCall(rules, { tool, now: row.time }).does
   return {
-    // An input that is not an object has the wrong type: conditions that use it fail, as they do in the client.
+    // An input that is not an object is passed as it is: conditions that use it fail, as they do in the client.
     tool: { ...tool, annotations: call.annotations, labels },
     agent: { id: row.agentId, name: row.agentName },
     run: { id: row.runId, ...usage },
@@ -80,7 +80,7 @@ export function runUsages() {
     forget(ended: string[]): void {
       for (const run of ended) runs.delete(run)
     },
-    /** Ask for positions of a run in timeline order. */
+    /** Call this with positions of a run in timeline order. */
     before(run: string, place: Place): RunUsage {
       const usage = followed(run)
       const behind = usage.ahead.findIndex((step) => !isBefore(step, place))

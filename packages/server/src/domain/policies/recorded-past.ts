@@ -1,6 +1,6 @@
 /**
- * The past of a recorded run, call by call, for simulations. The client judged before masking and shortening; the record may
- * have less. What depends on a part that the record does not have is unknown: a simulation counts it and does not guess.
+ * The past of a recorded run, call by call, for simulations. The client judged before masking and shortening, so the
+ * record may have less. A result that depends on a missing part is unknown: a simulation counts it and does not guess.
  */
 import { RecordedHistory } from '@tacho/policy/history/recorded-history.ts'
 import { HISTORY_LABELS } from '@tacho/policy/history/run-history.ts'
@@ -25,13 +25,13 @@ interface WatchedPast {
 export class RecordedPast {
   readonly #recorded: RecordedHistory
   readonly #rules: readonly ToolLabels[]
-  /** Conditions that read `c.input` of a call. */
+  /** Whether the condition reads `c.input` of an earlier call. */
   readonly #readsInputs: boolean
   #now = 0
   /** Whether the record lacks values, labels or inputs of earlier calls. */
   #lacks = { values: false, labels: false, inputs: false }
 
-  /** @param condition its source */
+  /** @param condition its source text */
   constructor(rules: readonly ToolLabels[], condition: string) {
     this.#rules = rules
     this.#readsInputs = condition.replaceAll('tool.input', '').includes('input')
@@ -50,7 +50,7 @@ export class RecordedPast {
       const tool = { name: textOf(payload['toolName']), server: textOf(payload['toolServer']) }
       this.#lacks.inputs = true
       this.#lacks.labels ||= this.#rules.some((rule) => rule.when !== undefined && namesTool(rule, tool))
-      // Any policy may be about an unknown tool.
+      // Any rule may apply to an unknown tool.
       this.#lacks.labels ||= tool.name === '' && this.#rules.length > 0
     }
     this.#recorded.see(eventType, payload)
@@ -92,7 +92,7 @@ export function isInputWhole(input: unknown): boolean {
   return input !== undefined && !LEFT_OUT.test(JSON.stringify(input) ?? '')
 }
 
-/** Set for a client that records metadata only, or whose messages are not recorded. */
+/** True for a client that records only metadata, or no messages. */
 function lacksContent(eventType: string, payload: Payload): boolean {
   if (eventType === 'LLM_CALL') return !('messages' in payload) && !('output' in payload)
   if (eventType === 'USER_INPUT') return !('text' in payload) && !('content' in payload)
@@ -109,25 +109,26 @@ const FLOW_LABEL = 'from the tool'
 const LEAVES_MAX = 2_000
 /** Shorter texts and numbers occur by chance. */
 const VALUE_CHARS_MIN = 5
-/** A longer text can have a value or a passage of an output inside. */
+/** Longer texts are also searched for values and passages of an output. */
 const WHOLE_WORDS_MAX = 8
 const PASSAGE_WORDS = 6
-/** Addresses, numbers, names of files, and long words: others are in many texts. */
+/** Specific enough to search for: addresses, numbers, file names, and long words. Others occur in many texts. */
 const SPECIFIC = /[\d@]|\w[./:_-]\w|\w{10}/u
 const LOOKUPS_MAX = 4_000
 
 export type FlowTrial = ReturnType<typeof flowTrial>
 
 /**
- * Whether a value went from one tool to another: "in 30 days, no value from read_mail reached send_*". The values of an input
- * are looked up in the index of earlier outputs, as `origin` does it. A value that the user said too is the user's.
+ * Whether a value went from one tool to another: "in 30 days, no value from read_mail reached send_*". The values of an
+ * input are looked up in the index of earlier outputs, as in `origin`. A value that the user also wrote counts as the
+ * user's.
  */
 export function flowTrial({ fromTool, fromLabel, toTool, toLabel }: FlowQuestion, rules: readonly ToolLabels[]) {
   const label = fromLabel ?? FLOW_LABEL
   return {
-    /** Add the source of the question as a label. */
+    /** Adds the question's source as a label. */
     rules: fromTool === undefined ? rules : [...rules, { tool: fromTool, output: [FLOW_LABEL] }],
-    /** Whether the call is one that the value may reach. */
+    /** Whether the question asks if the value reached this call. */
     isAsked(call: RecordedCall, now: number): boolean {
       const tool = {
         name: call.toolName,
@@ -137,7 +138,10 @@ export function flowTrial({ fromTool, fromLabel, toTool, toLabel }: FlowQuestion
       if (toTool !== undefined) return namesTool({ tool: toTool }, tool)
       return labelsOfCall(rules, { tool, now }).does.includes(toLabel ?? '')
     },
-    /** Null: a part of the input or of the past is not recorded, and the recorded part has no such value. */
+    /**
+     * Null: unknown, because a part of the input or of the past is not recorded, and the recorded part has no such
+     * value.
+     */
     reached(input: unknown, isInputWhole: boolean, past: WatchedPast): boolean | null {
       let lookups = 0
       for (const value of valuesIn(input)) {
@@ -150,7 +154,7 @@ export function flowTrial({ fromTool, fromLabel, toTool, toLabel }: FlowQuestion
   }
 }
 
-/** Short values as a whole; from longer texts, words such as addresses and numbers, and passages. */
+/** Short values as a whole; from longer texts, passages and words such as addresses and numbers. */
 function* valuesIn(input: unknown): Generator<string | number> {
   const waiting: unknown[] = [input]
   let leaves = 0
@@ -182,7 +186,10 @@ interface CalledTool {
   server: string | null
 }
 
-/** Reports which of the called tools have labels: a tool without any is neither a source nor a sink, whatever it does. */
+/**
+ * Reports which of the called tools have labels. A tool without labels is neither a source nor a sink, whatever it
+ * does.
+ */
 export function labelCoverage(rules: readonly ToolLabels[]) {
   const tools = new Map<string, { isLabelled: boolean; calls: number }>()
   let calls = 0
