@@ -34,7 +34,7 @@ export function dropsOf(number: string | null, dropped: unknown): string | null 
   return number === null || dropped === undefined ? null : dropsText(dropped)
 }
 
-/** `{"queue_full":[3,1790000000000]}`: how many so far, and when the last. */
+/** `{"queue_full":[3,1790000000000]}`: the number of dropped events so far, and the time of the last. */
 function dropsText(dropped: unknown): string | null {
   if (typeof dropped !== 'object' || dropped === null) return null
   const drops: Drop[] = []
@@ -54,7 +54,7 @@ const isDrop = (reason: unknown, count: unknown, lastAt: unknown): boolean =>
 const isCount = (value: unknown, max: number): value is number =>
   Number.isInteger(value) && Number(value) >= 0 && Number(value) <= max
 
-/** Validates imported recorders: whether this many events fit their numbers. */
+/** Validates imported recorders: their numbers must have room for this many events. */
 export function areRecorders(recorders: readonly Recorder[], eventCount: number): boolean {
   const isRecorder = ({ id, clientId, highest, arrived, rejected, dropped }: Recorder) =>
     RECORDER.test(id) &&
@@ -101,7 +101,8 @@ function countsOf(each: readonly Counts[]): Counts {
 function toRecorder(recorder: Recorder): RecorderCompleteness {
   const { clientId, arrived, isDone } = recorder
   const recorded = Math.max(arrived, recordedBy(recorder))
-  // After a lost answer, an event can count as arrived and as rejected or dropped. So both explain at most what is missing.
+  // If an answer was lost, an event can count both as arrived and as rejected or dropped. So these explain at most what
+  // is missing.
   const rejected = Math.min(recorder.rejected, recorded - arrived)
   const dropped = Math.min(droppedBy(recorder), recorded - arrived - rejected)
   return { clientId, recorded, arrived, rejected, dropped, missing: recorded - arrived - rejected - dropped, isDone }
@@ -149,7 +150,7 @@ export function completenessSums(by: CompletenessQuery['by']) {
   }
 
   return {
-    /** Call it with the newest run first. Returns the number of recorders. */
+    /** Call this for the newest run first. Returns the number of recorders. */
     add(run: GapRow): number {
       const recorders = readRecorders(run.recorders)
       if (by === 'agent') addGroup(run.agentId, run.agentDisplayName ?? run.agentName, recorders, run)

@@ -35,14 +35,14 @@ export interface ValidationContext {
 
 /** `indexes[i]` is the position of `events[i]` in the request; `ids` has the usable id of every item. */
 export interface ValidatedBatch {
-  /** In which the payloads of its events lie; null: they are texts. */
+  /** Contains the payloads of the events; null: payloads are texts. */
   body: Uint8Array | null
   ids: (string | null)[]
   events: NewEvent[]
   indexes: number[]
   rejections: Rejection[]
   warnings: Warning[]
-  /** The rejections that name a run and an event id: the store keeps them. */
+  /** Rejections that name a run and an event id, which the store keeps. */
   refused: RejectionRow[]
 }
 
@@ -50,7 +50,7 @@ export type BatchValidation =
   | { ok: true; batch: ValidatedBatch }
   | { ok: false; code: 'invalid_json' | 'invalid_request' | 'body_too_large'; detail: string }
 
-/** Payloads are views of the body, which must be valid UTF-8 and must not change any more. */
+/** Payloads are views of the body, so it must be valid UTF-8 and must never change. */
 export function validateBatch(body: Buffer, context: ValidationContext): BatchValidation {
   const text = body.toString()
   let items: unknown
@@ -188,7 +188,7 @@ function spanId(value: unknown): string | null {
 }
 
 function schemaFault(item: object): Fault {
-  // Errors() is slow and only needed after a failed check.
+  // Errors() is slow, so it is called only after a failed check.
   const errors = eventInput.Errors(item)
   const faults = schemaFaults(EventInput, errors).map(({ path, message }) => ({
     path,
@@ -205,7 +205,7 @@ const FAULT_CODES = new Map<string, RejectionCode>([
   ['maxLength', 'too_long'],
 ])
 
-/** Read as seconds below this: as milliseconds it is before March 1973. */
+/** Smaller numbers are probably seconds: as milliseconds, they would be before March 1973. */
 const SECONDS_BELOW = 100_000_000_000
 const DATE_MAX_MS = 8_640_000_000_000_000
 
@@ -263,7 +263,7 @@ function refusedRow(item: unknown, { code, message }: Fault, now: number): Rejec
     : refused
 }
 
-/** The parts of a batch from which its answer is made. */
+/** The parts of a batch that its answer needs. */
 type ToldBatch = Omit<ValidatedBatch, 'body' | 'events' | 'refused'> & { events: Pick<NewEvent, 'eventId' | 'time'>[] }
 
 export function toldBatch({ ids, events, indexes, rejections, warnings }: ValidatedBatch): ToldBatch {

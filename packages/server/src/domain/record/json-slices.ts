@@ -33,7 +33,7 @@ export function memberSlices(text: string, names: readonly string[]): (JsonSlice
   return membersOf(text, text.indexOf('{'), names).slices
 }
 
-/** Outermost key first; results in no order. Lists are searched through, and every duplicate key counts. */
+/** `keys`: outermost first. Results have no order. Lists are searched too, and every duplicate key counts. */
 export function valuesAt(text: string, keys: readonly string[]): string[] {
   const memberSlices: string[] = []
   const open = [{ at: skipSpace(text, 0), depth: 0 }]
@@ -92,7 +92,7 @@ function eachMember(
 function placeOf(text: string, start: number, end: number, names: readonly string[]): number {
   const written = end - start - 2
   const plain = names.findIndex((name) => written === name.length && text.startsWith(name, start + 1))
-  // A name with a backslash is written with an escape.
+  // A sought name with a backslash cannot match literally, because the text has it escaped.
   if (plain >= 0 && !names[plain]?.includes('\\')) return plain
   // The key can contain escapes: "p\u0061yload".
   const key = text.slice(start, end)
@@ -138,7 +138,7 @@ function stringEnd(text: string, at: number): number {
 function scalarEnd(text: string, at: number): number {
   for (;;) {
     const code = text.charCodeAt(at)
-    // NaN means the end of the text; a valid array never gets there.
+    // NaN means the end of the text, which a valid array never reaches.
     if (Number.isNaN(code) || code === COMMA || code === CLOSE_BRACE || code === CLOSE_BRACKET || isSpace(code))
       return at
     at += 1

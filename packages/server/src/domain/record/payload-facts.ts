@@ -31,7 +31,10 @@ export function toolUseOf(eventType: string, payload: Payload): ToolUse | null {
   return { tool: isName ? toolName : '', problem }
 }
 
-/** The same for equal calls of one tool in one run. A call that a person declined is no failure of the agent. */
+/**
+ * A hash that is the same for equal calls of one tool in one run. Null for a call that a person declined, because that
+ * is no failure of the agent.
+ */
 export function callKeyOf(eventType: string, payload: Payload): string | null {
   if (eventType !== 'TOOL_CALL' || payload['reasonCode'] === 'declined') return null
   const { toolName, inputHash, input = payload['arguments'] } = payload
@@ -40,7 +43,10 @@ export function callKeyOf(eventType: string, payload: Payload): string | null {
   return of === null ? null : hash('sha256', `${toolName}\0${of}`, 'base64url').slice(0, CALL_KEY_CHARS)
 }
 
-/** Members of equal inputs may come in another order. A lone surrogate or a too deep input has no canonical text. */
+/**
+ * Canonical, because members of equal inputs may come in another order. A lone surrogate or a too deep input has no
+ * canonical text.
+ */
 function canonicalText(toolName: string, input: unknown): string {
   try {
     return inputText(toolName, input)
@@ -80,7 +86,7 @@ function metadataLine([key, value]: [string, unknown]): string {
   return isPlain && key !== '' && !key.includes('=') ? line('meta', `${key}=${String(value)}`) : ''
 }
 
-/** The end user for whom the agent works, as the program names it. */
+/** The end user for whom the agent works, as the program reports it. */
 export function userIdOf({ userId }: Payload): string | null {
   const text = typeof userId === 'number' && Number.isSafeInteger(userId) ? String(userId) : userId
   const isKept = typeof text === 'string' && text !== '' && isStorableText(text) && hasAtMost(text, LIMITS.textChars)
@@ -159,7 +165,7 @@ function brokenConventions(schema: TSchema, payload: Payload): string[] {
     .map(({ path, message }) => `${path.slice(1)} ${message}`)
 }
 
-/** The payload with only the first items of its lists, because naming faults takes time for each item. */
+/** The payload with only the first items of its lists, because reporting faults takes time for each item. */
 function beginning(payload: Payload, schema: TSchema): Payload {
   const names = Object.keys((schema as { properties?: object }).properties ?? {}).filter((name) =>
     Object.hasOwn(payload, name),
@@ -172,7 +178,7 @@ function beginning(payload: Payload, schema: TSchema): Payload {
   )
 }
 
-/** Many clients send null for what they do not know. */
+/** Many clients send null for unknown values. */
 function isNull(payload: Payload, path: string): boolean {
   const [name = '', ...innerPath] = path.slice(1).split('/')
   return innerPath.length === 0 && Object.hasOwn(payload, name) && payload[name] === null

@@ -40,13 +40,16 @@ export function usageOf(eventType: string, payload: Payload): NewUsage | null {
 
 let latest: { usage: unknown; counts: CallCounts | null } | undefined
 
-/** The facts of an event and its warnings ask for the same usage, one after the other. */
+/** Cached, because the facts of an event and its warnings read the same usage, one after the other. */
 function countsOf(usage: unknown): CallCounts | null {
   if (latest?.usage !== usage) latest = { usage, counts: callCounts(usage) }
   return latest?.counts ?? null
 }
 
-/** An answer that was paid before: from a cache, or in a call inside this one. Its event shows what it would have used. */
+/**
+ * False for an answer that was already paid: from a cache, or in a call inside this one. Its event shows the usage that
+ * it would have had.
+ */
 function isCountedCall({ notCounted }: Payload): boolean {
   return typeof notCounted !== 'string' || notCounted === ''
 }
@@ -120,26 +123,25 @@ function modelOf(value: unknown): string {
   return typeof value === 'string' && value.length <= LIMITS.modelChars && isStorableText(value) ? value : ''
 }
 
-/** Parts of a call's tokens. Each part has its own price. */
-
-/** Null: the call has no tokens. */
+/** The parts of a call's tokens, which have different prices. Null: the call has no tokens. */
 function callTokens(counts: CallCounts | null): CallTokens | null {
   if (counts === null) return UNKNOWN
   const { promptTokens, completionTokens, totalTokens } = counts
   const prompt = promptTokens ?? Math.max(0, (totalTokens ?? 0) - (completionTokens ?? 0))
   const completion = completionTokens ?? Math.max(0, promptTokens === null ? 0 : (totalTokens ?? 0) - prompt)
   const { cacheWriteTokens, cacheWrite1hTokens, reasoningTokens, cachedAudioTokens, cachedImageTokens } = counts
-  // If the number of cached tokens is unreadable, all of the prompt's may be cached, which are the cheapest.
+  // If the number of cached tokens is unreadable, all tokens of the prompt may be cached, and cached ones are the
+  // cheapest.
   const isWithin = !counts.unknown.includes('promptTokens')
   const isReadUnknown = isWithin && counts.invalid.some((path) => /cache(?!.*(?:creat|writ))/i.test(path))
   const cachedTokens = isReadUnknown ? Math.max(0, prompt - cacheWriteTokens) : counts.cachedTokens
   const cached = cachedTokens + cacheWriteTokens
-  // With only a total, the parts may have more detail.
+  // If only a total is known, the parts may exceed the derived counts.
   const all = Math.max(prompt, cached)
   const output = Math.max(completion, reasoningTokens)
   const isUnknown = counts.unknown.length > 0 || counts.invalid.some((path) => /cache|audio|image/i.test(path))
   if (all + output === 0) return isUnknown || counts.invalid.length > 0 ? UNKNOWN : null
-  // Some shapes do not say which of the cached tokens are audio: those count as text.
+  // Some shapes do not say which of the cached tokens are audio. Those count as text.
   const [audioInput, imageInput, input] = split(all - cached, [
     counts.audioInputTokens - cachedAudioTokens,
     counts.imageInputTokens - cachedImageTokens,
@@ -162,7 +164,7 @@ function callTokens(counts: CallCounts | null): CallTokens | null {
   }
 }
 
-/** Two parts of a whole, and the rest of it. */
+/** Divides a whole into two parts and the rest. */
 function split(whole: number, [one, other]: [number, number]): [number, number, number] {
   const first = Math.min(one, whole)
   const second = Math.min(other, whole - first)

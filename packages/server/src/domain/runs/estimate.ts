@@ -15,21 +15,21 @@ import {
 export interface Estimator {
   ofCalls(calls: readonly UncostedCalls[], time: number): EstimateFields
   ofSums(sums: readonly UncostedSum[]): EstimateFields
-  /** All tokens of these calls have a price. */
+  /** Whether all tokens of these calls have a price. */
   hasPrice(calls: UncostedCalls): boolean
 }
 
-/** The price of a million tokens; above a threshold of input, another one. */
+/** The price of a million tokens. Above a threshold of input, another price applies. */
 export type Rate = number | { base: number; above: readonly { context: number; price: number }[] }
 
-/** A part without a rate is priced as the part that contains it. */
+/** A part without a rate has the price of the part that contains it. */
 export interface Rates extends Partial<Record<keyof TokenParts, Rate | undefined>> {
   input: Rate
   output: Rate
   call?: number | undefined
 }
 
-/** If several apply, the last one counts; if none does, the first. */
+/** Rates for a time. If several apply, the last one counts; if none does, the first. */
 export interface DatedRates {
   from?: number
   /** Seconds of the day in UTC; `to` before `from` passes midnight. */
@@ -39,7 +39,7 @@ export interface DatedRates {
 
 export type ModelRates = readonly DatedRates[]
 
-/** From the price of a million tokens to 1e-15 for one token. */
+/** Converts a price of a million tokens to 1e-15 for one token. */
 const FEMTOS_PER_TOKEN = 1e9
 const FEMTOS = 1e15
 const FEMTOS_PER_NANO = 1_000_000n

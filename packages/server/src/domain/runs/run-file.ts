@@ -1,4 +1,4 @@
-/** Walks the timeline twice, first without payloads: the tree and the list of omissions come first. */
+/** Reads the timeline twice, first without payloads, because the tree and the list of omissions come first. */
 import { barsOf, extentOf } from '@tacho/contract/runs/timeline.ts'
 import { LIMITS } from '@tacho/contract/engine/limits.ts'
 import type { EventRowRead } from '../../storage/record/events.ts'
@@ -84,7 +84,7 @@ async function* payloadsOf(
     })
     for (const row of page.rows) {
       const index = placeIn.get(row.seq)
-      // An event that arrived after the start of the export is not in the file.
+      // An event that arrived after the start of the export is left out of the file.
       if (index === undefined) continue
       yield [index, row.payload]
       left = shown - index - 1

@@ -84,7 +84,7 @@ footer { margin-top: 2rem; font-size: .75rem }
 }
 `
 
-/** A class, so that client data can never look like HTML. */
+/** Markup has its own class, so that client data can never be taken for HTML. */
 class Html {
   readonly text: string
 
@@ -117,7 +117,7 @@ const ENTITIES = new Map([
   ["'", '&#39;'],
 ])
 
-/** Controls and direction marks become visible: they could show another order than is stored. */
+/** Shows controls and direction marks, because they could display another order than is stored. */
 function escaped(text: string): string {
   return text.replace(
     UNSAFE,
@@ -135,7 +135,7 @@ export interface RunFile {
   writtenAt: number
 }
 
-/** Place and width are parts of the whole run. Times in milliseconds. */
+/** Place and width are fractions of the whole run. Times are in milliseconds. */
 export interface Step {
   row: EventRowRead
   depth: number
@@ -147,7 +147,7 @@ export interface Step {
 
 export const RUN_PAGE_POLICY = `default-src 'none'; style-src 'sha256-${hash('sha256', RUN_PAGE_STYLE, 'base64')}'; base-uri 'none'; form-action 'none'`
 
-/** Indenting makes a deep payload longer: at most by this factor. */
+/** The largest factor by which indenting lengthens a deep payload. */
 const INDENTED_MOST = 3
 const FACT_CHARS = 200
 

@@ -17,7 +17,7 @@ import { isoOf, pick } from '../web/shown.ts'
 import { NANOS, toUsage } from '../record/usage.ts'
 import { uuidv5 } from '../../storage/engine/uuid.ts'
 
-/** Only an outcome ends a run in the interface. */
+/** In the interface, only an outcome ends a run. */
 export function toRun(row: RunRow): Run {
   return {
     id: row.id,
@@ -112,7 +112,7 @@ export function runDetailJson(run: RunRow, rows: StoredEvent[], nextCursor: stri
 type TimeText = (milliseconds: number) => string
 const EACH: { sent: TimeText; received: TimeText } = { sent: isoTime, received: isoTime }
 
-/** Reuses the common prefix of times that are close together. */
+/** Formats times. Reuses the common prefix of times that are close together. */
 function isoTimes(): TimeText {
   let second = Number.NaN
   let text = ''

@@ -94,7 +94,7 @@ export function toScoreSums(rows: readonly ScoreSumRow[]): ScoreSum[] {
     return {
       name,
       runs,
-      // The engines add up in different orders.
+      // Rounded, because the engines add up in different orders.
       mean: numbers === 0 ? null : sixDigits(total / numbers),
       meanMargin: margin === null ? null : sixDigits(margin),
       categories: some.flatMap(({ category, given }) => (category === null ? [] : { value: category, runs: given })),
@@ -111,7 +111,9 @@ export function toGroupedSums(rows: readonly ScoreSumRow[]): ScoreSums['items'] 
 const keyOf = ({ authorKind, authorId }: Pick<JudgedRow, 'authorKind' | 'authorId'>): string =>
   `${authorKind} ${authorId}`
 
-/** The rows come latest first. The judge `blindTo` sees no differences about what they have not judged. */
+/**
+ * The rows must come latest first. `blindTo`: a judge who sees no differences about targets that they have not judged.
+ */
 export function agreements(rows: readonly JudgedRow[], blindTo: Judge | null): ScoreAgreement['items'] {
   const authorKey = blindTo && keyOf({ authorKind: blindTo.kind, authorId: blindTo.id })
   const byAuthor = [...Map.groupBy(rows, keyOf).values()].toSorted((a, b) => b.length - a.length)

@@ -1,4 +1,7 @@
-/** A workspace gets a share of all, and a key or operator a part of that: neither can take the room of others. */
+/**
+ * A workspace gets a share of the whole, and a key or operator a part of that share, so that none can use up the room
+ * of others.
+ */
 import type { Holder } from '../../storage/engine/turns-by-workspace.ts'
 
 export interface ShareBounds {

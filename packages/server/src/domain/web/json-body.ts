@@ -35,8 +35,9 @@ export function readJsonBody<Schema extends TSchema>(
 }
 
 /**
- * Counted before parsing: millions of empty lists fit in a body and take a hundred times its size. A name that occurs once
- * takes ten times as long as a value, so names count too, unless the body is a list of things with the same names.
+ * Counts values before parsing: millions of empty lists fit in a body and take a hundred times its size. A name that
+ * occurs once takes ten times as long as a value, so names count too, unless the body is a list of objects with the
+ * same names.
  */
 
 const QUOTE_BYTE = 0x22
@@ -54,7 +55,7 @@ export function hasMoreValues(bytes: Uint8Array, most: number, { names = true } 
       if (byte === BACKSLASH_BYTE) at++
       else if (byte === QUOTE_BYTE) isText = false
     } else if (byte === QUOTE_BYTE) isText = true
-    // `[` and `{` differ in one bit.
+    // Tests for `[` and `{`, which differ in one bit.
     else if (byte === COMMA || (names && byte === COLON) || ((byte ?? 0) | 0x20) === 0x7b) {
       values++
       if (values > most) return true
@@ -63,18 +64,19 @@ export function hasMoreValues(bytes: Uint8Array, most: number, { names = true } 
   return false
 }
 
-/** V8 gives the place of only some errors, and quotes the text. */
+/** V8 reports the place of only some errors, and quotes the text, so the place is found here. */
 
 const [NEWLINE, QUOTE, BACKSLASH] = [0x0a, 0x22, 0x5c]
 
-/** To find the place in a longer text would take 60 ms. */
+/** Finding the place in a longer text would take 60 ms. */
 const PLACED_CHARS = 1_048_576
 
 export function jsonFault(text: string): string {
   if (text.length > PLACED_CHARS) return 'The body is not valid JSON'
   if (text.trim() === '') return 'The body is empty'
   const at = faultAt(text)
-  // A text can have a line for each of its bytes, and a list of them would take a hundred times as much.
+  // Counts lines without a list of them: a text may have a line for each byte, and a list would take a hundred times as
+  // much.
   let [line, begin] = [1, 0]
   for (let place = 0; place < at; place++) {
     if (text.charCodeAt(place) !== NEWLINE) continue
@@ -123,7 +125,8 @@ function follow(first: string, expected: Expected, open: ('{' | '[')[]): Expecte
   return first === '{' ? 'key or }' : 'value or ]'
 }
 
-// A regular expression is interpreted at its first use: it would take 40 ms for a body of blanks, or of one text.
+// A loop, because a regular expression is interpreted at its first use, which would take 40 ms for a body of blanks or
+// of one text.
 
 function spaceEnd(text: string, from: number): number {
   for (let at = from; ; at++) {
@@ -146,7 +149,7 @@ function stringEnd(text: string, start: number): number {
   return start
 }
 
-/** The length of an escape without its backslash; 0: no escape. */
+/** The length of an escape without its backslash; 0: no valid escape. */
 function escapeLength(text: string, at: number): number {
   const kind = text.charAt(at)
   if (kind !== 'u') return kind !== '' && '"\\/bfnrt'.includes(kind) ? 1 : 0

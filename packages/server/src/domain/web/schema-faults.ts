@@ -10,10 +10,10 @@ export interface SchemaFault {
 }
 
 export const FAULTS_MAX = 8
-/** Longer names are no misspellings. */
+/** A longer name is not treated as a misspelling. */
 export const SUGGESTED_CHARS = 64
 
-/** Longer lists would fill a line; the documentation has them. */
+/** A longer list would fill a line; the documentation has it. */
 const ENUM_VALUES_MAX = 12
 
 const compiled = new WeakMap<TSchema, Validator>()
@@ -47,8 +47,9 @@ export function schemaFaults(schema: TSchema, errors: readonly TLocalizedValidat
 const UNKNOWN_NAMES_MAX = 100
 
 /**
- * Lists and objects of more than the schema allows. Check them first: to name all faults, the library compares each item with
- * every other one and describes each unknown name, which takes seconds for a body within its limits.
+ * Finds lists and objects with more items than the schema allows. Check them first: to report all faults, the library
+ * compares each item with every other and describes each unknown name, which takes seconds for a body within its
+ * limits.
  */
 export function sizeFaults(schema: TSchema, value: unknown): SchemaFault[] {
   const faults: SchemaFault[] = []
@@ -83,7 +84,7 @@ function addSizeFaults(faults: SchemaFault[], schema: Sized, value: unknown, pat
   }
 }
 
-/** Names fields of the schema only: one of the request may be a secret. */
+/** Names only fields of the schema, because a name from the request may be a secret. */
 function onlyFields(properties: object, unknown: readonly string[] = []): string {
   const known = Object.keys(properties)
   const meant = unknown

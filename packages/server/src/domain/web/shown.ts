@@ -1,4 +1,4 @@
-/** Rows become what the APIs show, and bodies become rows: by name, so that nothing else gets through. */
+/** Converts rows to API objects, and bodies to rows. It copies members by name, so that no other gets through. */
 import { isoTime } from '../../storage/engine/times.ts'
 
 export function pick<Row extends object, Name extends keyof Row>(row: Row, ...names: Name[]): Pick<Row, Name> {
@@ -11,7 +11,7 @@ export function orNull<Body extends object, Name extends keyof Body>(body: Body,
   return Object.fromEntries(names.map((name) => [name, body[name] ?? null])) as Given
 }
 
-/** Time for a file name. */
+/** A time for file names. */
 export const fileTime = (time: number): string => `${isoTime(time).slice(0, 19).replaceAll(':', '-')}Z`
 
 type Iso<Time> = Time extends number ? string : null

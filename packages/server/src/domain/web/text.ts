@@ -1,6 +1,6 @@
 export const UNSTORABLE = 'contains NUL or is not well-formed Unicode'
 
-/** Every store keeps such a text unchanged: no NUL, no lone surrogates. */
+/** Whether every store keeps the text unchanged: no NUL, no lone surrogates. */
 export function isStorableText(text: string): boolean {
   return text.isWellFormed() && !text.includes('\0')
 }
@@ -21,10 +21,10 @@ export function hasAtMost(text: string, codePoints: number): boolean {
   return text.length <= 2 * codePoints && Array.from(text).length <= codePoints
 }
 
-/** At most `chars` characters; the last one is `…` if some are left out. */
+/** At most `chars` characters. If some are left out, the last one is `…`. */
 export function cut(text: string, chars: number): string {
   if (text.length <= chars) return text
-  // A character has at most two units.
+  // A character has at most two UTF-16 units.
   const all = Array.from(text.slice(0, 2 * (chars + 1)))
   return all.length <= chars ? text : `${all.slice(0, chars - 1).join('')}…`
 }
@@ -38,7 +38,7 @@ export function attempt<Value>(read: () => Value): Value | undefined {
   }
 }
 
-/** Undefined: it is no JSON. */
+/** Undefined: the text is not JSON. */
 export const parsedJson = (text: string): unknown => attempt(() => JSON.parse(text) as unknown)
 
 export function nearestName(unknownName: string, known: readonly string[]): string | null {

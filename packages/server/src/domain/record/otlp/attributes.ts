@@ -6,12 +6,12 @@ import type { AnyValue, KeyValue } from './otlp_pb.ts'
 export type Json = string | number | boolean | null | Json[] | { [name: string]: Json }
 export type JsonObject = { [name: string]: Json }
 
-/** A deeper JSON text stays a text, because a payload can have 200 levels. protobuf allows 100. */
+/** Deeper JSON texts stay texts: protobuf allows 100 levels, and a payload can have 200. */
 const LEVELS_MAX = 64
 /** Conventions flatten lists into names such as `llm.input_messages.0.message.role`. */
 const LIST_ITEMS_MAX = 10_000
 
-/** OpenTelemetry's own limit is 128, unless a client sets another. */
+/** Most attributes that are read. OpenTelemetry's own limit is 128, unless a client sets another. */
 const ATTRIBUTES_MAX = 1_000
 
 export class Attributes {
@@ -62,7 +62,7 @@ export class Attributes {
     return peekedValue === undefined ? undefined : parsed(peekedValue)
   }
 
-  /** All names that start with `prefix` and a dot. Numbers in them are positions in lists. */
+  /** Takes all names that start with `prefix` and a dot. Numbers in them are positions in lists. */
   takeTree(prefix: string): Json | undefined {
     const start = `${prefix}.`
     let root: Branch | undefined
@@ -145,7 +145,7 @@ function levelsOf(text: string): number {
   let [level, most] = [0, 0]
   for (let at = 0; at < text.length; at++) {
     const code = text.charCodeAt(at) | 0x20
-    // `[` and `{`, then `]` and `}`: each pair differs in one bit.
+    // Tests for `[` and `{`, then for `]` and `}`: each pair differs in one bit.
     if (code === 0x7b) most = Math.max(most, ++level)
     else if (code === 0x7d) level--
   }
@@ -184,7 +184,7 @@ const NAME_CHARS = 80
 
 const shownName = (value: unknown) => (typeof value === 'string' ? shortenedText(value, NAME_CHARS) : '')
 
-/** protobuf's messages quote the value, which may be long or secret: only their field is kept. */
+/** protobuf's messages quote the value, which may be long or secret, so only the field is reported. */
 export function unreadable(names: Record<string, unknown>, error: unknown): Unreadable {
   const message = error instanceof Error ? error.message : ''
   const field = /\bfield tacho\.otlp\.[\w.]*?\.(\w+)/.exec(message)?.[1]

@@ -1,10 +1,10 @@
-/** Conventions flatten a provider's usage into attributes: below a prefix, its names are those of usage-shapes.ts. */
+/** Conventions flatten a provider's usage into attributes. Below a prefix, the names are those of usage-shapes.ts. */
 import { callCounts, snake, USAGE_NAMES } from '@tacho/contract/record/usage-shapes.ts'
 import { isObject, parsed, set, type Attributes, type Json, type JsonObject } from './attributes.ts'
 
-/** The first one with a name counts. */
+/** The first prefix that has a name counts. */
 const PREFIXES = ['gen_ai.usage.', 'llm.token_count.', 'llm.usage.', 'ai.usage.', 'gen_ai.response.']
-/** A whole usage as a JSON text. */
+/** Attributes with a whole usage as a JSON text. */
 const WHOLE = ['langfuse.observation.usage_details', 'mlflow.chat.tokenUsage', 'gen_ai.usage']
 const COSTS = [
   'llm.cost.total',
@@ -20,12 +20,12 @@ export function spanUsage(attributes: Attributes): JsonObject | undefined {
   return usageFrom(usageIn(attributes))
 }
 
-/** In the words of the contract. An unreadable count stays as sent, so that the reply warns of it. */
+/** Renames counts to the contract's names. An unreadable count stays as sent, so that the reply warns of it. */
 export function usageFrom(sent: JsonObject): JsonObject | undefined {
   const counts = callCounts(sent)
   if (counts === null) return undefined
   const { invalid, unknown, ...known } = counts
-  // Under the contract's names, a count would hide that it leaves out an unreadable part.
+  // Renamed, a count would hide that it leaves out an unreadable part.
   if (invalid.length > 0 && unknown.length > 0) return sent
   const usage = set(
     Object.fromEntries(
@@ -56,15 +56,15 @@ export function spanCost(attributes: Attributes): Json | undefined {
 }
 
 const isCost = (cost: Json | undefined): cost is number => typeof cost === 'number' && cost >= 0
-/** Sums without rounding noise. */
+/** Rounded, so that sums have no noise. */
 const sumOf = (parts: number[]): number => Number(parts.reduce((sum, cost) => sum + cost, 0).toFixed(12))
 
-/** A text that is a number, such as `1e-3`, or as sent, so that the reply warns of it. */
+/** Reads a text that is a number, such as `1e-3`. Other texts stay as sent, so that the reply warns of them. */
 export function costFrom(sent: Json): Json {
   return typeof sent === 'string' && /^\d{1,15}(?:\.\d{1,40})?(?:e[-+]?\d{1,3})?$/i.test(sent) ? Number(sent) : sent
 }
 
-/** In both spellings, without the modality of a list's item. */
+/** Known names in both spellings, without the modality of a list's item. */
 const KNOWN_NAMES: ReadonlySet<string> = new Set(
   Object.values(USAGE_NAMES).flatMap((names) =>
     names.map((name) => name.replace(/\[.*/, '')).flatMap((name) => [name, snake(name)]),
@@ -103,7 +103,7 @@ function numbersOf(value: Json): Json {
   )
 }
 
-/** Bridges send every attribute as a text, and some numbers as fractions without a part. */
+/** Bridges send attributes as texts, and some integers with zeros after the point. */
 export function countFrom(value: Json): Json {
   return typeof value === 'string' && /^\d{1,15}(?:\.\d{1,12})?$/.test(value) ? Number(value) : value
 }

@@ -12,7 +12,7 @@ import { costFrom, countFrom, usageFrom } from './call-usage.ts'
 /** ERROR and FATAL in OpenTelemetry's logs data model. */
 const SEVERITY_ERROR = 17
 
-/** Empty if it adds nothing to its run. */
+/** Empty if the record adds nothing to its run. */
 export function logEvents({ resource, scope, item: record }: Sent<LogRecord>): OtlpEvent[] | Unreadable {
   if (record instanceof Unreadable) return record
   const at = record.timeUnixNano || record.observedTimeUnixNano
@@ -24,7 +24,7 @@ export function logEvents({ resource, scope, item: record }: Sent<LogRecord>): O
   const attributes = new Attributes(record.attributes)
   const body = record.body === undefined ? undefined : plainValue(record.body)
   const traceId = hex(record.traceId)
-  // The messages below take the remaining attributes.
+  // The messages below need the attributes that are left.
   const { sessionId, runId, ...envelope } = envelopeOf(attributes, resource, traceId)
   const agentName = agentRecordName(attributes, body)
   const logEvent = agentName === null ? logRecord(record, attributes, body) : agentRecord(agentName, attributes)
@@ -33,7 +33,7 @@ export function logEvents({ resource, scope, item: record }: Sent<LogRecord>): O
   return [
     {
       ...envelope,
-      // A conversation without traces is one run. A coding agent's session is one run even with traces.
+      // A conversation without traces is one run. The session of a coding agent is one run even with traces.
       runId: (agentName !== null && runId === traceId ? sessionId : undefined) ?? (runId || sessionId || ''),
       ...(sessionId === undefined ? {} : { sessionId }),
       eventId: `log-${idOf(record, resource.attributes, scope)}`,
@@ -70,7 +70,7 @@ function logRecord(record: LogRecord, attributes: Attributes, body: Json | undef
   return { eventType, label: name || text?.trimStart().split('\n', 1)[0] || eventType, payload }
 }
 
-/** Records have no id. A retry sends the same content from the same process. */
+/** Records have no id, so it is a hash: a retry sends the same content from the same process. */
 function idOf(record: LogRecord, ...sender: unknown[]): string {
   const hash = createHash('sha256').update(JSON.stringify(sender)).update(toBinary(LogRecordSchema, record))
   return hash.digest('hex').slice(0, 32)
@@ -140,7 +140,7 @@ function modelCall(attributes: Attributes): AgentRecord {
     const sent = attributes.take(name)
     return sent === undefined ? undefined : countFrom(sent)
   }
-  // Claude Code counts cached tokens apart, as Anthropic does, and Codex among the others.
+  // Claude Code counts cached tokens separately, as Anthropic does; Codex counts them among the others.
   const usage = usageFrom(
     set({
       input_tokens: count('input_tokens'),
@@ -184,7 +184,7 @@ function toolResult(attributes: Attributes): AgentRecord {
 
 const ALLOWED = new Set(['accept', 'approved', 'approved_for_session', 'approved_execpolicy_amendment'])
 
-/** By the agent's own rules or its user, not by a policy here. */
+/** A decision by the agent's own rules or its user, not by a policy of this service. */
 function toolDecision(attributes: Attributes): AgentRecord {
   const toolName = attributes.takeText('tool_name')
   const decision = attributes.takeText('decision')

@@ -44,7 +44,7 @@ function vercelAnswer(attributes: Attributes): Json | undefined {
   return set({ role: 'assistant', content: text ?? object, toolCalls })
 }
 
-/** The first recorded one. `ai.prompt` is an object with `system`, `prompt` or `messages`. */
+/** The first list that is present. `ai.prompt` is an object with `system`, `prompt` or `messages`. */
 function listOf(...messageLists: (Json | undefined)[]): Json[] | undefined {
   const first = messageLists.find((value) => value !== undefined)
   if (first === undefined) return undefined
@@ -133,7 +133,7 @@ function toolCall(rawCall: Json): Json {
   })
 }
 
-/** GenAI conventions before 1.37; null for any other event. */
+/** A message in the events of GenAI conventions before 1.37; null for any other event. */
 export function eventMessage(
   name: string,
   attributes: Attributes,

@@ -1,6 +1,6 @@
 /**
- * Telemetry as the thread that validated it returns it. Ten thousand events as objects would take the thread of the requests a
- * tenth of a second to receive, so they come as the parts that are stored, packed.
+ * Validated telemetry on its way between threads. Receiving ten thousand events as objects would take the requests'
+ * thread a tenth of a second, so the validating thread packs the parts that are stored.
  */
 import { LIMITS } from '@tacho/contract/engine/limits.ts'
 import type { NewEvent, RejectionRow } from '../../../storage/record/events.ts'
@@ -8,7 +8,7 @@ import { packedBuffers, packEvents, type PackedEvents } from '../../../storage/r
 import type { ValidatedBatch } from '../event.ts'
 import type { ValidatedTelemetry } from './telemetry-validation.ts'
 
-/** In parts as large as batches, so that the largest request fits in a queue with room for a batch. */
+/** A part is as large as a batch, so that even the largest request fits in a queue with room for one batch. */
 export interface TelemetryPart {
   events: PackedEvents | []
   refused: RejectionRow[]

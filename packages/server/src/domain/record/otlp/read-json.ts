@@ -1,7 +1,7 @@
-/** Corrects what some clients write into OTLP/JSON and protobuf's JSON reader refuses, so that no span is lost. */
+/** Corrects OTLP/JSON of some clients that protobuf's JSON reader would refuse, so that no span is lost. */
 import { isObject } from '@tacho/contract/record/payload-reader.ts'
 
-/** Throws if it is not JSON, also after mending. */
+/** Throws if the body is not JSON, even after corrections. */
 export function otlpJson(body: Uint8Array): unknown {
   const text = withWholeEscapes(Buffer.from(body.buffer, body.byteOffset, body.byteLength).toString())
   try {
@@ -11,7 +11,7 @@ export function otlpJson(body: Uint8Array): unknown {
   }
 }
 
-/** An escape of half an emoji becomes that of U+FFFD. */
+/** Replaces the escape of half an emoji by that of U+FFFD. */
 function withWholeEscapes(text: string): string {
   if (!/\\u[dD][89a-fA-F]/.test(text)) return text
   return text.replaceAll(
@@ -20,7 +20,7 @@ function withWholeEscapes(text: string): string {
   )
 }
 
-/** Several JSON writers put NaN and Infinity without quotes. protobuf's JSON has them as texts. */
+/** Quotes NaN and Infinity, which several JSON writers leave unquoted. protobuf's JSON has them as texts. */
 function withQuotedNumbers(text: string): string {
   return text.replaceAll(/"(?:[^"\\]|\\.)*"|-?\b(?:NaN|Infinity)\b/gs, (token) =>
     token[0] === '"' ? token : `"${token}"`,
@@ -30,7 +30,7 @@ function withQuotedNumbers(text: string): string {
 const LEVELS_MAX = 200
 const INT64 = { min: -(2n ** 63n), max: 2n ** 63n - 1n }
 
-/** A value that its type cannot have becomes a text. Called only if the item cannot be read as it was sent. */
+/** Turns a value that its type cannot have into a text. Called only if the item cannot be read as it was sent. */
 export function withReadableValues(jsonValue: unknown, level = 0): unknown {
   if (level > LEVELS_MAX) return jsonValue
   if (Array.isArray(jsonValue)) return jsonValue.map((item) => withReadableValues(item, level + 1))

@@ -1,4 +1,4 @@
-/** Only the groups around spans are read as a whole, so a span that cannot be decoded affects no other. */
+/** Reads only the groups around spans as a whole, so that a span that cannot be decoded affects no other. */
 import { fromBinary, fromJson, type DescMessage, type JsonValue, type MessageShape } from '@bufbuild/protobuf'
 import { BinaryReader, WireType } from '@bufbuild/protobuf/wire'
 import { shortenedText } from '@tacho/contract/engine/shown-text.ts'
@@ -43,7 +43,7 @@ function whole<Item>(read: () => Sent<Item>[]): Read<Item> {
   }
 }
 
-/** Field numbers of opentelemetry-proto: the same for traces and logs, in a request, its groups and their scopes. */
+/** Field numbers of opentelemetry-proto. They are the same for traces and logs, and for requests, groups and scopes. */
 const FIRST = 1
 const SECOND = 2
 
@@ -78,7 +78,7 @@ function readProtobuf<Schema extends DescMessage>(body: Uint8Array, schema: Sche
 
 const KNOWN = { readUnknownFields: false }
 
-/** The field numbers of a span. A log record has no id or name, and other types there, which are skipped. */
+/** The field numbers of a span. In a log record, fields with these numbers have other types and are skipped. */
 const SPAN_NAMES = new Map([
   [1, 'traceId'],
   [2, 'spanId'],
@@ -121,7 +121,7 @@ function messagesOf(bytes: Uint8Array): Map<number, Uint8Array[]> {
     }
     const messages = itemBytes.get(field) ?? []
     itemBytes.set(field, messages)
-    // Millions of empty messages fit in a body.
+    // Bounded, because millions of empty messages fit in a body.
     if (messages.push(reader.bytes()) > LIMITS.otlpItems) throw new TooMany()
   }
   return itemBytes
@@ -137,7 +137,7 @@ function binary<Schema extends DescMessage>(
   return last && fromBinary(schema, last, KNOWN)
 }
 
-/** OTLP/JSON has ids in hex where protobuf's JSON has base64, and clients differ in other ways. */
+/** Corrects ids, which OTLP/JSON has in hex and protobuf's JSON in base64, and other differences of clients. */
 function readJson<Schema extends DescMessage>(
   body: Uint8Array,
   [resources, scopes, items]: [string, string, string],
@@ -180,7 +180,7 @@ function json<Schema extends DescMessage>(schema: Schema, jsonItem: unknown): Me
 
 const IDS = ['traceId', 'spanId', 'parentSpanId'] as const
 /**
- * Names in the JSON of protobuf itself, which some clients send: snake case, and the status code's name instead of its number.
+ * Names in protobuf's own JSON, which some clients send: snake case, and the status code's name instead of its number.
  */
 const SNAKE_IDS = new Map<string, string>([
   ['trace_id', 'traceId'],
@@ -197,7 +197,7 @@ function member(object: Record<string, unknown>, name: string): unknown {
   return object[name] ?? object[name.replaceAll(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`)]
 }
 
-/** The reader of protobuf's JSON knows both spellings of the other fields. */
+/** Only the ids need this: the reader of protobuf's JSON knows both spellings of other fields. */
 function camel(jsonFields: Record<string, unknown>): Record<string, unknown> {
   return Object.fromEntries(Object.entries(jsonFields).map(([name, value]) => [SNAKE_IDS.get(name) ?? name, value]))
 }
@@ -207,7 +207,7 @@ function withBinaryIds(jsonFields: Record<string, unknown>): Record<string, unkn
   for (const name of IDS) {
     const id = item[name]
     if (typeof id !== 'string') continue
-    // Buffer would stop silently at the first other character.
+    // Checked first, because Buffer would stop silently at the first other character.
     if (!/^([0-9a-f]{2})*$/i.test(id)) throw new Error(`its ${name} is not in hex`)
     item[name] = Buffer.from(id, 'hex').toString('base64')
   }
@@ -236,7 +236,7 @@ function objectOf(value: unknown): Record<string, unknown> {
   throw new TypeError('Not an object')
 }
 
-/** Every event of a process repeats its resource. */
+/** Bounded, because every event of a process repeats its resource. */
 const RESOURCE_BYTES = 4_000
 
 function resourceOf(sent: MessageShape<typeof ResourceSchema> | undefined) {
@@ -276,7 +276,7 @@ function scopeOf(scope: MessageShape<typeof ScopeSchema> | undefined): JsonObjec
   return scope.version === '' ? { name } : { name, version: shortenedText(scope.version, LIMITS.labelChars) }
 }
 
-/** Counted before decoding: two bytes can become a message of several objects. */
+/** Too many messages. They are counted before decoding, because two bytes can become a message of several objects. */
 
 class TooMany extends Error {}
 
@@ -292,7 +292,7 @@ class MessageCount {
     this.#left = most
   }
 
-  /** Throws TooMany. The count ends at what cannot be read, which is not decoded. */
+  /** Throws TooMany. Counting ends at the first unreadable byte, because nothing after it is decoded. */
   add(bytes: Uint8Array, schema: DescMessage): void {
     try {
       this.#addWithin(bytes, schema, 0)

@@ -1,4 +1,7 @@
-/** The part of an answer that reports rejected items, and the number of those data points: no metric is stored. */
+/**
+ * The part of an answer that reports rejected items. For metrics, it has the number of their data points, because no
+ * metric is stored.
+ */
 import { create, toBinary } from '@bufbuild/protobuf'
 import { ReplySchema } from './otlp_pb.ts'
 import { BinaryReader, WireType } from '@bufbuild/protobuf/wire'
@@ -19,7 +22,10 @@ export function protobufReply(partial: PartialSuccess | null): Buffer {
   return Buffer.from(toBinary(ReplySchema, create(ReplySchema, partialSuccess ? { partialSuccess } : {})))
 }
 
-/** The fields of opentelemetry-proto on the way to a data point: groups, their scopes, metrics, their kind, and the points. */
+/**
+ * Field numbers on the way to a data point in opentelemetry-proto: groups, their scopes, metrics, their kind, and the
+ * points.
+ */
 const FIELDS: readonly ReadonlySet<number>[] = [[1], [2], [2], [5, 7, 9, 10, 11], [1]].map((fields) => new Set(fields))
 const MEMBERS: readonly (readonly string[])[] = [
   ['resourceMetrics', 'resource_metrics'],
@@ -29,7 +35,7 @@ const MEMBERS: readonly (readonly string[])[] = [
   ['dataPoints', 'data_points'],
 ]
 
-/** How many data points a request of metrics has; those before a fault, if there is one. */
+/** Counts the data points in a request of metrics, up to the first fault. */
 export function dataPointsIn(body: Uint8Array, encoding: Encoding): number {
   if (encoding === 'protobuf') return pointsInMessage(body, 0)
   if (hasMoreValues(body, LIMITS.otlpValues, { names: false })) return 0

@@ -1,7 +1,7 @@
 /**
  * A client and a gateway in front of it (`litellm_request` around `openai.chat`), or two instrumentations of one client,
- * each send a span of one model call. The span that knows its usage best counts, and gets what only the others know; of
- * equal ones, the innermost. The others show `notCounted`.
+ * each send a span of one model call. The span with the most complete usage counts; of equal ones, the innermost. It gets
+ * what only the others have. The others show `notCounted`.
  *
  * Spans are one call if one is inside the other, not below a tool, and their operations and models do not differ: a
  * gateway's semantic cache asks an embedding model, and its guard a model of its own.
@@ -26,10 +26,10 @@ export function markSameCalls(events: readonly OtlpEvent[]): void {
     outerOf.set(call, outer)
     waitsFor.set(outer, (waitsFor.get(outer) ?? 0) + 1)
   }
-  /** The spans that count, of each call and those inside it. */
+  /** For each call, the spans that count among it and those inside it. */
   const counted = new Map<OtlpEvent, OtlpEvent[]>()
   const inside = new Map<OtlpEvent, OtlpEvent[]>(Array.from(waitsFor.keys(), (outer) => [outer, []]))
-  // Spans that are each other's parents wait for each other: one of them begins after all others.
+  // Spans that name each other as parents wait for each other, so one of them must begin after all others.
   const waiting = calls.filter((call) => waitsFor.has(call))
   const ready = [...waiting.toReversed(), ...calls.filter((call) => !waitsFor.has(call))]
   for (let call = ready.pop(); call !== undefined; call = ready.pop()) {
@@ -51,7 +51,7 @@ function sameCallAround(call: OtlpEvent, spans: ReadonlyMap<string, OtlpEvent>):
   let around: OtlpEvent | undefined = call
   for (let level = 0; level < LEVELS_MAX; level++) {
     around = around.parentSpanId === undefined ? undefined : spans.get(`${around.runId} ${around.parentSpanId}`)
-    // A tool's own model calls are calls of their own.
+    // A model call inside a tool is a separate call.
     if (around === undefined || around === call || around.eventType === 'TOOL_CALL') return undefined
     if (around.eventType === 'LLM_CALL' && isSameCall(call, around)) return around
   }
@@ -66,7 +66,7 @@ function isSameCall(one: OtlpEvent, other: OtlpEvent): boolean {
 }
 
 const OPERATION = ['gen_ai.operation.name', 'llm.request.type', 'openinference.span.kind', 'ai.operationId']
-/** Instrumentations name an answer of Gemini in either way. */
+/** Instrumentations use either name for an answer of Gemini. */
 const ALIASES = new Map([
   ['generate_content', 'chat'],
   ['completion', 'text_completion'],
@@ -75,7 +75,7 @@ const ALIASES = new Map([
   ...['text.completions', 'text.streaming_completions'].map((name) => [name, 'text_completion'] as const),
 ])
 
-/** Empty: it may be any call that answers with text. */
+/** Empty: any call that answers with text. */
 function operationOf({ payload: { attributes } }: OtlpEvent): string {
   const sent = isObject(attributes) ? OPERATION.map((name) => textOf(attributes[name])).find(Boolean) : undefined
   const name = sent?.toLowerCase() ?? ''
@@ -83,7 +83,7 @@ function operationOf({ payload: { attributes } }: OtlpEvent): string {
   return name === 'llm' || name.startsWith('ai.') ? '' : (ALIASES.get(name) ?? name)
 }
 
-/** The requested and the answering model, without the provider that gateways put before a name, and without dates. */
+/** The requested and the answering model, without the provider prefix of gateways and without dates. */
 function modelsOf({ payload: { model, requestModel } }: OtlpEvent): Set<string> {
   const names = [textOf(model), textOf(requestModel)].filter((name) => name !== undefined)
   return new Set(
@@ -99,7 +99,7 @@ function countedOf(outer: OtlpEvent, inner: readonly OtlpEvent[]): OtlpEvent[] {
     complete(best, other)
     return only([best], [other])
   }
-  // Attempts of one client. The usage of the outer span may be their sum, or that of the last one.
+  // The inner spans are attempts of one client. The outer span's usage may be their sum, or that of the last attempt.
   const isBetter =
     inner.some((call) => knownOf(call) < knownOf(outer)) &&
     (['promptTokens', 'completionTokens'] as const).every((name) => countOf(outer, name) >= sumOf(inner, name))
@@ -132,7 +132,7 @@ const PARTS = {
 const countOf = ({ payload }: OtlpEvent, name: Whole): number => callCounts(payload['usage'])?.[name] ?? 0
 const sumOf = (calls: readonly OtlpEvent[], name: Whole) => calls.reduce((sum, call) => sum + countOf(call, name), 0)
 
-/** A stream without usage reports zero. */
+/** How much of its usage a span knows. A stream without usage reports zero. */
 function knownOf(call: OtlpEvent): number {
   const counts = (['promptTokens', 'completionTokens'] as const).filter((name) => countOf(call, name) > 0).length
   return counts > 0 ? counts + 1 : Math.min(countOf(call, 'totalTokens'), 1)

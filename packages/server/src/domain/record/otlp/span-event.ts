@@ -16,7 +16,7 @@ export interface OtlpEvent {
   sessionId?: string
   agentId?: string
   agentName: string
-  /** True: the span names the agent. False: its process does. */
+  /** True: the span names the agent. False: the resource does. */
   namesAgent: boolean
   eventType: string
   label: string
@@ -93,7 +93,7 @@ function idFault(name: string, id: Uint8Array, bytes: number): string | null {
   return hex(id) === '' ? `its ${name} has only zeros` : null
 }
 
-/** Earlier than March 1973: the exporter did not send nanoseconds. */
+/** Earlier times would be before March 1973, so the exporter did not send nanoseconds. */
 const NANOS_FROM = 10n ** 17n
 
 export function timeFault(name: string, nanos: bigint): string | null {
@@ -101,7 +101,7 @@ export function timeFault(name: string, nanos: bigint): string | null {
   return nanos < NANOS_FROM ? `its ${name} must be nanoseconds since 1970` : null
 }
 
-/** A text over its limit stays among the attributes. */
+/** A text over its limit is not taken: it stays among the attributes. */
 export function envelopeOf(attributes: Attributes, resource: Resource, traceId: string) {
   const named = (max: number, ...names: string[]): string | undefined => {
     const text = attributes.text(...names)
@@ -137,7 +137,8 @@ const USERS = [
 ]
 
 /**
- * Tags and metadata of any span are its own, unless a name shows that they belong to the trace. They stay among the attributes.
+ * Tags and metadata of a span belong to the span, unless a name shows that they belong to the trace. They stay among
+ * the attributes.
  */
 function aboutRun(attributes: Attributes, isRoot: boolean): JsonObject {
   const named = (ofRun: string[], ofSpan: string[]): Json | undefined => {
@@ -159,7 +160,7 @@ function aboutRun(attributes: Attributes, isRoot: boolean): JsonObject {
 }
 
 const LLM_OPERATIONS = new Set(['chat', 'text_completion', 'generate_content', 'embeddings', 'completion'])
-/** Operation names of Semantic Kernel. */
+/** Semantic Kernel's names of operations. */
 const COMPLETIONS = /^(?:chat|text)\.(?:streaming_)?completions$/
 const KINDS = new Map<string, EventType>([
   ['LLM', 'LLM_CALL'],
@@ -203,7 +204,7 @@ function payloadOf(type: EventType, attributes: Attributes, from: FromEvents): R
     const model = attributes.takeText(...ANSWERING_MODEL, ...ASKED_MODEL, ...SOME_MODEL)
     return {
       model,
-      // Absent if it equals `model`, which then takes both.
+      // Absent if it equals `model`: taking one removes both.
       requestModel: attributes.takeText(...ASKED_MODEL),
       usage: spanUsage(attributes),
       cost: spanCost(attributes),
@@ -243,7 +244,7 @@ function payloadOf(type: EventType, attributes: Attributes, from: FromEvents): R
   }
 }
 
-/** Traceloop has positional and named arguments; tools mostly get named ones. */
+/** Traceloop sends positional and named arguments. Tools mostly get named ones, so take those. */
 function argumentsOf(input: Json | undefined): Json | undefined {
   if (!isObject(input)) return input
   const { args, kwargs, ...more } = input

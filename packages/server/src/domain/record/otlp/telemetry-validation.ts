@@ -19,10 +19,10 @@ export interface ValidatedTelemetry {
   ok: true
   batch: ValidatedBatch
   itemOf: number[]
-  /** The first events must be stored before the others. */
+  /** True: the first events name the agent, so they must be stored before the others. */
   namesAgent: boolean
   unreadable: Unreadable[]
-  /** Runs with a step whose parent is not in this request: perhaps it never comes. */
+  /** Runs with a step whose parent is not in this request, and may never arrive. */
   openTraces: string[]
 }
 
@@ -58,11 +58,11 @@ export function validateTelemetry(
   const batch = validateItems(
     events,
     (index) => {
-      // Payloads beyond the bound are not stored.
+      // A payload beyond the bound is not stored.
       const payload = payloadBytes > maxPayloadBytes ? {} : (events[index]?.payload ?? {})
       const json = shortenedJson(payload, LIMITS.payloadBytes)
       payloadBytes += json.length
-      // JSON texts and lists are no deeper than a payload may be.
+      // Always 1 level, because JSON texts and lists are no deeper than a payload may be.
       return { json, levels: 1 }
     },
     context,
@@ -70,12 +70,12 @@ export function validateTelemetry(
   if (payloadBytes > maxPayloadBytes) {
     return tooLarge(`spans or log records that are at most ${maxPayloadBytes} bytes as events`)
   }
-  // Plain objects, as they arrive from a thread.
+  // Plain objects, because classes do not survive the way between threads.
   const unreadable = read
     .filter((ofItem) => ofItem instanceof Unreadable)
     .map(({ runId, id, name, reason }) => ({ runId, id, name, reason }))
   for (const { runId, id, reason } of unreadable) {
-    // Under a run of the same id, `tacho doctor` finds it.
+    // Stored as a rejection of that run id, so that `tacho doctor` finds it.
     if (runId !== '' && id !== '') {
       batch.refused.push({ runId, eventId: id, code: 'unreadable', message: reason, rejectedAt: context.now })
     }
@@ -84,7 +84,10 @@ export function validateTelemetry(
   return { ok: true, batch, itemOf, namesAgent: events[0]?.namesAgent === true, unreadable, openTraces }
 }
 
-/** Traces that end with this request have an outcome in it. Beyond the bound, the stalled rule ends them. */
+/**
+ * Runs in which a trace has not ended. Traces that end with this request have an outcome in it. Beyond the bound, the
+ * stalled rule ends them.
+ */
 function openTracesOf(events: readonly OtlpEvent[]): string[] {
   const spans = new Set(events.map(({ spanId }) => spanId))
   const ended = new Set(events.filter(({ eventType }) => eventType === 'SESSION_OUTCOME').map(({ runId }) => runId))
@@ -101,7 +104,10 @@ function openTracesOf(events: readonly OtlpEvent[]): string[] {
 
 const OPEN_TRACES_MAX = 200
 
-/** A run belongs to the agent of its first stored event, but the span that names it ends last: it comes first here. */
+/**
+ * A run belongs to the agent of its first stored event. The span that names the agent ends last, so it is moved to the
+ * front.
+ */
 function inStoredOrder<Made extends { event: OtlpEvent }>(made: Made[]): Made[] {
   const [named, others] = [true, false].map((names) => made.filter(({ event }) => event.namesAgent === names))
   return [...(named ?? []).sort((a, b) => a.event.timestamp - b.event.timestamp), ...(others ?? [])]
@@ -115,7 +121,10 @@ function tooLarge(most: string): TelemetryValidation {
   return { ok: false, code: 'body_too_large', detail: `The request must have ${most}; send smaller requests` }
 }
 
-/** Tried in turn before whole members are cut. Few, because each costs a walk. The first leaves one long text almost whole. */
+/**
+ * Lengths that are tried in turn before whole members are cut. Few, because each costs a walk. The first leaves one
+ * long text almost whole.
+ */
 const TEXT_CHARS = [200_000, 65_536, 16_384, 1_024, 256]
 
 function shortenedJson(payload: JsonObject, maxBytes: number): string {
@@ -148,7 +157,7 @@ function withoutLastMembers(payload: JsonObject, maxBytes: number): JsonObject {
   )
 }
 
-/** Room for the member's name, which the mapping chooses, and the sentence. */
+/** Bytes for the member's name, which the mapping chooses, and the sentence. */
 const MEMBER_MARK_BYTES = 64
 
 function cutTexts(value: Json, chars: number): Json {
@@ -162,7 +171,10 @@ function cutTexts(value: Json, chars: number): Json {
 const FILE =
   /^(?:data:([\w.+-]+\/[\w.+-]+)(?:;[\w=.+-]+)*;base64,|(?=iVBORw0KGgo|\/9j\/|R0lGOD|UklGR|JVBERi0|SUQz))([\w+/-]+={0,2})$/
 
-/** Keeps the beginning and the end, where a log has its error. Half of a file is worth nothing: it becomes its type, size and hash. */
+/**
+ * Keeps the beginning and the end, where a log has its error. Half of a file is useless, so a file becomes its type,
+ * size and hash.
+ */
 function cutText(text: string, chars: number): string {
   if (text.length <= chars) return text
   const file = FILE.exec(text)
