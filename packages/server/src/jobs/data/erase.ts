@@ -4,7 +4,7 @@ import type { HandlerOptions, ItemHandler } from '../engine/work.ts'
 import { createPace } from '../engine/pace.ts'
 
 interface EraseOptions extends HandlerOptions<keyof ErasingStore | 'deleteErased' | 'deferErasure'> {
-  /** Events in one transaction. In the pause after it, others write. */
+  /** Events in one transaction. Other writes run in the pause after it. */
   slice?: number
   pauseMs?: number
 }
@@ -28,7 +28,7 @@ export function erase({ storage, now, slice = 2_000, pauseMs = 20 }: EraseOption
       }
       return 'ended'
     },
-    // An erasure is a promise: it is never given up.
+    // Retries forever, because an erasure was promised.
     async giveUp({ environmentId, subjectId }, reason) {
       await storage.deferErasure(environmentId, subjectId, now() + AGAIN_MS, reason)
       return 'ended'
@@ -54,10 +54,10 @@ export function deleteEnvironments({ storage, now }: HandlerOptions<Acts>): Item
           return most
         })
       }
-      // A finished deletion has removed this item. It is still there if the environment was restored.
+      // A finished deletion has removed this item. If the environment was restored, the item is still there.
       return 'done'
     },
-    // The user was promised that nothing is left.
+    // Retries forever, because the user was promised that nothing is left.
     giveUp: async () => ({ dueAt: now() + DELETE_AGAIN_MS }),
   }
 }

@@ -1,4 +1,4 @@
-/** The store knows which runs are unpacked. If several nodes take the same run, one stores it. */
+/** Packs the runs that the store reports as unpacked. If several nodes take the same run, only one stores it. */
 import type { TimelinePlace } from '../../storage/record/events.ts'
 import { eachRow } from '../../storage/engine/page.ts'
 import type { PackedSlice, RunSlice, UnpackedRun } from '../../storage/data/retention.ts'
@@ -15,13 +15,16 @@ type Acts =
   | 'gauges'
   | 'engine'
 
-/** A closed run seldom gets more events. An open one may continue after a night. */
+/** A closed run seldom gets more events. An open one may continue the next day. */
 const CLOSED_IDLE_MS = 10 * 60_000
 const OPEN_IDLE_MS = 24 * 3_600_000
 const RUNS_LISTED = 500
-/** Bytes of a block beside its content: in its row, and in the rows of its events. */
+/** Bytes that a block takes besides its content: in its row, and in the rows of its events. */
 const LEAST_SAVED = 200
-/** A busy store needs its processors more than its disk: with the pauses of pace.ts, one is about 70 slices long. */
+/**
+ * Multiplies the pauses of pace.ts, because a busy store needs its processors more than its disk: a pause is about 70
+ * slices long.
+ */
 const PATIENCE = { sqlite: 4, postgres: 10 } as const
 const SLICE_BYTES = 2 * 1_048_576
 
@@ -34,7 +37,10 @@ export function packPayloads({ storage, now, onError, intervalMs = 600_000 }: Jo
     },
   })
 
-  /** Short runs share a transaction. A run that fills several has one slice in each: a slice follows a stored one. */
+  /**
+   * Short runs share a transaction. A run with several slices has one in each transaction, because a slice must follow
+   * a stored one.
+   */
   async function packEnvironment(environmentId: string, signal: AbortSignal): Promise<void> {
     const pace = createPace(storage, signal, PATIENCE[storage.engine])
     const runs = unpackedRuns(environmentId)
@@ -56,7 +62,7 @@ export function packPayloads({ storage, now, onError, intervalMs = 600_000 }: Jo
         }
         const stored = slices.length > 0 ? await storage.storeBlocks(environmentId, slices) : []
         if (after !== null && stored.at(-1) !== true) {
-          // Another process has changed the run.
+          // Another process has changed the run, so continue with the next one.
           after = null
           next = await runs.next()
         }

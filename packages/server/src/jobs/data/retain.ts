@@ -21,7 +21,7 @@ import { every, type Job, type JobOptions } from '../engine/timers.ts'
 import { createPace, type Pace } from '../engine/pace.ts'
 import type { HandlerOptions, ItemHandler } from '../engine/work.ts'
 
-/** A pass that finds nothing takes a few statements. */
+/** A pass that finds nothing takes only a few statements. */
 const PASS_EVERY_MS = 3_600_000
 const TURN_MS = 60_000
 const RUNS_AT_ONCE = 500
@@ -39,11 +39,11 @@ export function queueRetention({ storage, now, wake, onError, intervalMs = 60_00
   })
 }
 
-/** Rows that a pass has removed so far. Events go with their run; other removals take only the payload. */
+/** Rows that a pass has removed so far. Events are removed with their run; other removals take only payloads. */
 export type RemovedRows = Record<'runs' | 'events' | 'payloads' | RetainedRows, number>
 
 interface RetainOptions extends HandlerOptions<keyof Storage> {
-  /** After each turn of a pass that removed something. Null: the store does not know its free space. */
+  /** Called after each turn of a pass that removed something. `bytes`: free space; null: unknown to the store. */
   onRemoved?: (environmentId: string, rows: RemovedRows, bytes: number | null) => void
 }
 
@@ -73,21 +73,21 @@ export function retain({ storage, now, onRemoved }: RetainOptions): ItemHandler 
         if (Object.values(removed).some((rows) => rows > 0)) onRemoved?.(environmentId, removed, bytes)
       }
     },
-    // The next pass is queued when it is due.
+    // Nothing to do: the next pass is queued when it is due.
     giveUp: async () => 'done',
   }
 }
 
 type Slice = Parameters<Pace['slice']>[0]
 
-/** Each slice is done before the next one is asked for. */
+/** Each slice must be finished before the next one is requested. */
 async function* slicesOf(
   storage: Storage,
   environmentId: string,
   now: () => number,
   counts: RemovedRows,
 ): AsyncGenerator<Slice> {
-  // Runs that an earlier pass removed: today's settings do not matter for them.
+  // Runs that an earlier pass removed. Their events are deleted whatever the settings are now.
   yield* deletedEvents()
   if ((await storage.startRetention(environmentId, now())) === null) return
   for await (const runs of expired('runs')) {

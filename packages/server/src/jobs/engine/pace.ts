@@ -11,26 +11,27 @@ import { setTimeout as wait } from 'node:timers/promises'
 import type { Storage } from '../../storage/storage.ts'
 
 export interface Pace {
-  /** `change` gets the number of rows it may change, and returns how many it changed. Then comes the pause. */
+  /** `change` gets the number of rows that it may change, and returns how many it changed. A pause follows. */
   slice(change: (most: number, add: AddWork) => Promise<number>): Promise<number>
 }
 
-/** The pause also follows work that delays no commit, such as compressing; in milliseconds. */
+/** Lengthens the pause for work that delays no commit, such as compressing; in milliseconds. */
 export type AddWork = (ms: number) => void
 
 const LEAST = 500
 const MOST = 5_000
-/** `pauses` are multiples of the slice's time. Busy: events waited for their commit when it began. */
+/** `pauses` are multiples of the slice's time. Busy: events were waiting for their commit when the slice began. */
 const ENGINES = {
-  // Commits wait for a slice.
+  // On SQLite, commits wait for a slice.
   sqlite: { sliceMs: { recording: 25, idle: 40 }, pauses: { busy: 18, recording: 8, idle: 0.5 } },
-  // A slice delays no commit, and most of it is round trips. Another node may record what this one cannot see.
+  // On PostgreSQL, a slice delays no commit, and most of it is round trips. But another node may be recording
+  // unnoticed.
   postgres: { sliceMs: { recording: 200, idle: 200 }, pauses: { busy: 7, recording: 3, idle: 1 } },
 } as const
-/** A disk that is slow for a moment must not stop the work for long. */
+/** Bounded, so that a disk that is slow for a moment does not stop the work for long. */
 const LONGEST_PAUSE_MS = 5_000
 
-/** `patience` multiplies the pauses of a busy store, for work that nothing waits for. */
+/** `patience` multiplies the pauses on a busy store, for work that nothing waits for. */
 export function createPace(storage: Pick<Storage, 'gauges' | 'engine'>, signal: AbortSignal, patience = 1): Pace {
   const { sliceMs, pauses } = ENGINES[storage.engine]
   let most = LEAST

@@ -13,7 +13,7 @@ type UsesOptions = Omit<JobOptions<'touchCredentials'>, 'now'> & {
 export function flushCredentialUses({ storage, sources, onError, intervalMs = 60_000 }: UsesOptions): Job {
   return every({ intervalMs, run: flush, onError, runsAtEnd: true })
 
-  // A failed write loses its uses: only hints for people, and the next use is recorded again.
+  // A failed write loses its uses. They are only hints for people, and the next use is recorded again.
   async function flush(): Promise<void> {
     const uses = sources.flatMap(({ kind, credentials }) => {
       return [...credentials.takeUses()].map(([id, at]) => ({ kind, id, at }))
@@ -67,7 +67,7 @@ type RevisionOptions = Omit<JobOptions<'controlRevision'>, 'now'> & {
   listeners: readonly { observeRevision(revision: number, askedAt: number): void }[]
 }
 
-/** Sends nothing while the store is silent. */
+/** Sends no query while the store does not answer. */
 export function followControlRevision({ storage, listeners, onError, intervalMs = 500 }: RevisionOptions): Job {
   return every({
     intervalMs,
@@ -133,7 +133,7 @@ interface Repetition {
   runsAtEnd?: boolean
 }
 
-/** Runs never overlap. Their pause varies by a tenth, which spreads the nodes of an installation. */
+/** Never runs twice at once. The pause varies by a tenth, so that nodes of an installation spread out. */
 export function every({ intervalMs, run, onError, runsAtEnd = false }: Repetition): Job {
   const stopped = new AbortController()
   const ended = loop()

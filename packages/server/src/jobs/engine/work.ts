@@ -13,7 +13,7 @@ import type { Storage } from '../../storage/storage.ts'
 import { StatementTimeout, StorageError } from '../../storage/engine/store.ts'
 import type { SharedWorkItem, WorkClaim, WorkHold, WorkItem, WorkKind } from '../../storage/engine/work.ts'
 
-/** `ended`: the storage act that did the work also ended the item. `failed`: why; then the attempt counts. */
+/** `ended`: the storage act that did the work also ended the item. `failed`: the reason; the attempt then counts. */
 export type Next = 'done' | 'ended' | { dueAt: number; failed?: string }
 
 interface Handler {
@@ -23,7 +23,7 @@ interface Handler {
 }
 
 export interface ItemHandler extends Handler {
-  /** `batch` is then a number of slots that the workspaces share. */
+  /** Items run in slots that the workspaces share; `batch` is their number. */
   inTurn?: boolean
   /** If it rejects, the item is retried. The signal aborts when this process stops: then another node retries it. */
   perform(item: WorkItem, hold: WorkHold, signal: AbortSignal): Promise<Next>
@@ -54,7 +54,7 @@ export interface WorkRunnerOptions {
   firstDelayMs?: number
 }
 
-/** Collects a burst into shared transactions. */
+/** Waits this long, so that a burst of items shares transactions. */
 const GATHER_MS = 20
 const LONGEST_DELAY_MS = 5 * 60_000
 const REASON_CHARS = 500
@@ -88,7 +88,7 @@ export function createWorkRunner(options: WorkRunnerOptions) {
         }
         running.set(item, work(handler, [item]).then(end, end))
       }
-      // A burst of ends shares one claim.
+      // Wait, so that items that end at the same time share one claim.
       await waitForAlarm(alarm)
     }
     await Promise.all(running.values())
@@ -114,7 +114,7 @@ export function createWorkRunner(options: WorkRunnerOptions) {
   async function poll(): Promise<void> {
     while (!stopping.signal.aborted) {
       await wait(pollMs * (0.9 + 0.2 * random()), undefined, { signal: stopping.signal }).catch(() => undefined)
-      // If it fails, each kind asks by itself and reports its own error.
+      // If this query fails, each kind asks by itself and reports its own error.
       const due = await storage.dueWork(now()).catch(() => alarms.keys())
       for (const kind of due) alarms.get(kind)?.ring()
     }
@@ -145,7 +145,7 @@ export function createWorkRunner(options: WorkRunnerOptions) {
         await performGroup(handler, group)
       } catch (error) {
         onError(error, handler.kind)
-        // The others would fail as this one did.
+        // If the store fails or this process stops, the other items would fail too.
         const isOver = isStoresFault(error) || stopping.signal.aborted
         if (group.length > 1 && !isOver) groups.push(...group.map((item) => [item]))
         else for (const item of isOver ? [group, ...groups.splice(0)].flat() : group) await failed(handler, item, error)
@@ -186,7 +186,7 @@ export function createWorkRunner(options: WorkRunnerOptions) {
     return reportFailure(handler, settled())
   }
 
-  /** If this write fails, the item stays leased until the lease ends. */
+  /** If writing the failure fails too, the item stays leased until its lease ends. */
   async function reportFailure(handler: WorkHandler, act: Promise<unknown>): Promise<void> {
     await act.catch((error: unknown) => onError(error, handler.kind))
   }
@@ -213,7 +213,7 @@ export function createWorkRunner(options: WorkRunnerOptions) {
   }
 }
 
-/** A store failure is temporary. A statement that always takes too long may be its item's fault, so it counts. */
+/** A store failure is temporary. But a statement timeout counts, because the item may cause it every time. */
 function isStoresFault(error: unknown): boolean {
   return error instanceof StorageError && !(error instanceof StatementTimeout)
 }

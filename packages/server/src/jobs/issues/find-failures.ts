@@ -1,4 +1,7 @@
-/** An append or the stalled rule queues a failed run. Its message to webhooks is stored with the end of that work. */
+/**
+ * Finds the failures of runs that an append or the stalled rule has queued. The message to webhooks is stored in the
+ * transaction that ends the work.
+ */
 import { setImmediate as turn } from 'node:timers/promises'
 import { failedRunNews } from '../../domain/messages/notification.ts'
 import {
@@ -31,11 +34,13 @@ type FailureActs = 'readFailures' | 'recordFailures' | 'recordLoops' | 'nameRepo
 type Options = HandlerOptions<FailureActs> & { pages: Pick<RunPages, 'urlOf'>; random: Random }
 
 const SLOTS = 4
-/** In a transaction: a batch of events waits no longer for them than for another batch. */
+/**
+ * Failures stored in one transaction, so few that a batch of events waits no longer for them than for another batch.
+ */
 const FAILURES_AT_ONCE = 20
 
 export function findFailures({ storage, pages, now, random }: Options): ItemHandler {
-  /** Null: nothing to send to webhooks, or not yet. */
+  /** Null: there is nothing to send to webhooks, or not yet. */
   async function find({ environmentId, subjectId }: WorkItem): Promise<{ run: string; data: object } | null> {
     const subject = readFailureSubject(subjectId)
     if (subject === null) return null
@@ -50,7 +55,7 @@ export function findFailures({ storage, pages, now, random }: Options): ItemHand
     for (let at = 0; at < failures.length; at += FAILURES_AT_ONCE) {
       const some = failures.slice(at, at + FAILURES_AT_ONCE)
       const stored = await storage.recordFailures(environmentId, run.runId, some, now())
-      // The others are stored already, perhaps from a report.
+      // The others are already stored, perhaps from a client's report.
       const named = stored === some.length ? [] : some.flatMap(namedByMessage)
       if (named.length > 0) await storage.nameReported(environmentId, run.runId, named)
     }
@@ -66,7 +71,7 @@ export function findFailures({ storage, pages, now, random }: Options): ItemHand
     inTurn: true,
     async perform(item, workHold) {
       const ended = await find(item)
-      // If it was queued again meanwhile, it is no longer held and stays.
+      // If the item was queued again meanwhile, this worker no longer holds it, and it stays.
       if (ended === null) return 'done'
       const news = { type: 'run.failed', at: now(), data: ended.data } as const
       await storage.tellOfRun(workHold, item.environmentId, ended.run, news)
@@ -76,7 +81,7 @@ export function findFailures({ storage, pages, now, random }: Options): ItemHand
   }
 }
 
-/** In turns of the event loop: a payload takes milliseconds to read, and so do the messages of a run to compare. */
+/** Works in turns of the event loop: reading a payload takes milliseconds, and so does comparing a run's messages. */
 async function failuresIn(events: RunInReview['events']): Promise<Found[]> {
   const toldFailures: ToldFailure[] = []
   for (const event of events) {
@@ -105,7 +110,7 @@ function namedByMessage({ eventId, payload, decision: { title } }: NewFailure): 
   return eventId === null || message === undefined ? [] : [{ eventId, title }]
 }
 
-/** A loop that is recorded already is recorded once. */
+/** The store records each loop only once. */
 function loopsOf({ run, events }: RunInReview): Omit<NewLoop, 'id'>[] {
   const { agentName, agentExternalId, sessionId, lastEventAt: time } = run
   const clientId = events.at(-1)?.clientId ?? agentName
@@ -126,7 +131,7 @@ function stalled({ run, events }: RunInReview): Found[] {
   return [{ ...of, eventId: null, ...groupedFailure(failure, agentName, release) }]
 }
 
-/** The message itself is only in the event, and is deleted with it. */
+/** The message itself stays only in the event, and is deleted with it. */
 export function groupedFailure(failure: FailedEvent['failure'], agentName: string, release: string | null) {
   const grouping = failureGrouping(failure)
   const { facts, family, place, kind } = grouping

@@ -29,7 +29,7 @@ const SUMS: ReadonlySet<AlertKind> = new Set(['cost', 'budget'])
 interface Measured {
   value: number | null
   unpricedCalls: number
-  /** Set for error_rate only. */
+  /** Set only for error_rate. */
   share?: Share
   /** Comparison with last week, as a sentence. */
   comparison?: string | null
@@ -54,13 +54,14 @@ export function checkAlerts({ storage, prices, now }: HandlerOptions<Acts> & { p
     const nextAt = at + INTERVAL_MS
     const check = { environmentId, id, owner, at, state, nextAt, news: news && { type: news, data } }
     const isRecorded = await storage.recordAlertCheck(check)
-    // After the message, so that no end of this process loses it: while the alert fires, the next check ends what is left.
+    // Shares end after the message, so that a crash loses no message. While the alert fires, the next check ends the
+    // remaining ones.
     if (isRecorded && state.status === 'FIRING')
       for (const share of failing) await endShare(alert, workspaceId, share, at)
     return 'ended'
   }
 
-  /** Ends a share: all sessions get the version in force again. */
+  /** Ends a share, so that all sessions get the version in force again. */
   async function endShare(alert: AlertRow, workspaceId: string, share: ShareOutcomes, now: number): Promise<void> {
     const { environmentId, id, rule } = alert
     const { promptId, version } = share
@@ -83,13 +84,13 @@ export function checkAlerts({ storage, prices, now }: HandlerOptions<Acts> & { p
       address: null,
     }
     const intent = { action: 'DEPLOY' as const, items }
-    // From a damaged configuration nothing is published; the store names it, and the next check tries again.
+    // Nothing is published from a damaged configuration. The store names it, and the next check tries again.
     await storage.publish({ environmentId, intent, note, by, now }, [entry]).catch((error: unknown) => {
       if (!(error instanceof StorageError && error.code === 'configuration_damaged')) throw error
     })
   }
 
-  /** Against last week, in percent; null if one of both has nothing to measure, or there was nothing a week before. */
+  /** In percent of last week. Null if one of the two has nothing to measure, or last week's value is zero. */
   async function measured(workspaceId: string, alert: AlertRow, window: AlertWindow): Promise<Measured> {
     if (alert.rule.kind === 'share_failures') {
       return worstShare(alert.rule, await storage.measureShares(alert.environmentId, alert.rule.agentId, window.since))
@@ -100,7 +101,7 @@ export function checkAlerts({ storage, prices, now }: HandlerOptions<Acts> & { p
     const before = await measuredIn(workspaceId, alert, { ...window, from: from - WEEK_MS, to: to - WEEK_MS })
     const isThere = current.value !== null && before.value !== null && before.value > 0
     const compared = current.share && before.share && withLastWeek(current.share, before.share)
-    // Calls without a price are left out on both sides: the percentage is no lower bound.
+    // Calls without a price are left out on both sides, so the percentage is no lower bound.
     return { value: isThere ? (100 * current.value!) / before.value! : null, unpricedCalls: 0, ...compared }
   }
 
@@ -133,7 +134,7 @@ export function checkAlerts({ storage, prices, now }: HandlerOptions<Acts> & { p
   }
 }
 
-/** The share that fails most, among those with enough ended runs. */
+/** The share with the highest failure rate, among those with enough ended runs. */
 function worstShare({ threshold, leastRuns = 1 }: AlertRule, shares: readonly ShareOutcomes[]): Measured {
   const percentOf = ({ shared }: ShareOutcomes) => (100 * shared.failed) / endedRuns(shared)
   const known = shares
@@ -166,8 +167,8 @@ function withLastWeek(current: Share, before: Share): Pick<Measured, 'comparison
 
 function windowOf(rule: AlertRule, now: number): AlertWindow {
   const since = rule.kind === 'budget' ? periodStart(rule.period, now) : now - rule.windowMinutes * 60_000
-  // An hour that is not over would be compared with a whole one.
+  // Leave out the hour that is not over: it would be compared with a whole one.
   if (rule.against) return { since, from: hourOf(since), to: hourOf(now), now }
-  // Clocks of clients differ: what they record of the next minutes counts.
+  // Ends after the current hour, because clocks of clients may be ahead.
   return { since, from: since, to: hourOf(now) + HOUR_MS, now }
 }

@@ -38,7 +38,7 @@ export interface DeliverOptions extends HandlerOptions<Acts> {
   mail?: MailSender | null
   pages: Pick<RunPages, 'placeOf'>
   random?: () => number
-  /** Measures receivers: a clock that is set forward by a minute would pause all of them for three. */
+  /** Measures receivers. It must be monotonic: a clock set forward by a minute would pause all receivers for three. */
   monotonicNow?: () => number
 }
 
@@ -50,10 +50,10 @@ const SLOW_PAUSE = 3
 const MAIL_PAUSE_MS = 10_000
 const PAUSES_KEPT = 10_000
 const BUSY_PAUSE_MS = 1_000
-/** The event with the input follows its request: a message that shows it waits so long for it. */
+/** The event with the input arrives after the request, so a message that shows it waits this long for it. */
 const INPUT_WAIT_MS = 3_000
 const INPUT_PAUSE_MS = 500
-/** A receiver stops deliveries by this status (Standard Webhooks). */
+/** With this status, a receiver stops deliveries (Standard Webhooks). */
 const GONE = 410
 
 export function deliverWebhooks(options: DeliverOptions): ItemHandler {
@@ -103,7 +103,7 @@ export function deliverWebhooks(options: DeliverOptions): ItemHandler {
     const paused = isMail ? `${environmentId} ${mailAddressOf(webhook.url)}` : webhook.id
     const pausedUntil = pauses.get(paused)
     if (pausedUntil !== undefined && startedAt < pausedUntil) return { dueAt: pausedUntil }
-    // Before it is sent, because others of the batch are on their way too.
+    // Set before sending, because other mails of the batch are being sent too.
     if (isMail) pauses.set(paused, startedAt + MAIL_PAUSE_MS)
     const place = await pages.placeOf(environmentId)
     const sent = isMail
@@ -159,7 +159,7 @@ export function deliverWebhooks(options: DeliverOptions): ItemHandler {
     }
   }
 
-  /** Checked for each mail: the person may have left since an admin chose the address. */
+  /** Checked for each mail, because the person may have left since an admin chose the address. */
   async function sendMail(
     { webhook: { url, environmentId } }: DeliveryOrder,
     news: () => WebhookNews,
@@ -176,7 +176,7 @@ export function deliverWebhooks(options: DeliverOptions): ItemHandler {
     batch: SLOTS,
     inTurn: true,
     perform: deliver,
-    // Only a bug gets here; a receiver's refusal is not an error.
+    // Only a bug leads here: a receiver's refusal is not an error.
     async giveUp(item, error, workHold) {
       const held = heldBy(item, workHold)
       const order = await storage.startDelivery(held)
@@ -187,7 +187,7 @@ export function deliverWebhooks(options: DeliverOptions): ItemHandler {
 
 type GapsOptions = HandlerOptions<'tellOfRun' | 'findRun'> & { pages: Pick<RunPages, 'urlOf'> }
 
-/** Once per run, after the time in which a retry or a spool can still fill the gaps. */
+/** Sends one message per run, after the time in which a retry or a spool can still fill the gaps. */
 export function tellGaps({ storage, pages, now }: GapsOptions): ItemHandler {
   return {
     kind: 'tell_gaps',
@@ -207,7 +207,10 @@ export function tellGaps({ storage, pages, now }: GapsOptions): ItemHandler {
 
 export type RunPages = ReturnType<typeof runPages>
 
-/** With ids, so that a renamed workspace is found. Null: the environment was deleted. `run` is an internal id. */
+/**
+ * Uses ids, so that the address survives a rename of the workspace. Null: the environment was deleted. `run` is an
+ * internal id.
+ */
 export function runPages(storage: Pick<Storage, 'findEnvironment'>, publicUrl: () => string) {
   async function placeOf(environmentId: string) {
     const environmentRow = await storage.findEnvironment(environmentId)

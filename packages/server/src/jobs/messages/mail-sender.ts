@@ -4,9 +4,9 @@ import { Shares } from '../../domain/tenants/shares.ts'
 import type { Sent } from './webhook-sender.ts'
 
 const TIMEOUT_MS = 10_000
-/** Timeout for the whole of one mail, because a batch of deliveries waits for it. */
+/** Timeout for a whole mail, because a batch of deliveries waits for it. */
 const SEND_MS = 15_000
-/** Mails under way. A slow mail server leaves room for other workspaces. */
+/** Limits of mails that are being sent, so that a slow mail server leaves room for other workspaces. */
 const AT_ONCE = { most: 5, ofWorkspace: 3, ofCredential: 3 }
 
 export interface MailSender {
@@ -81,7 +81,7 @@ const REASONS = new Map([
   ['EDNS', 'The host of the mail server does not resolve'],
   ['ETIMEDOUT', 'The mail server did not answer in time'],
 ])
-/** Refusals of this mail. The operator can mend others, such as a refused sign-in. */
+/** Errors that are final for this mail. The operator can fix others, such as a refused sign-in. */
 const OF_THE_MAIL = new Set(['EENVELOPE', 'EMESSAGE'])
 
 /** Leaves out the mail server's words, which may quote addresses. */

@@ -1,6 +1,6 @@
 /**
- * Items of one event become one message. An item is for all browsers, or for one that was quiet or whose service
- * failed.
+ * Items of one event become one message. An item is for all browsers, or for one browser that had quiet hours or whose
+ * push service failed.
  */
 import { hash } from 'node:crypto'
 import { LRUCache } from 'lru-cache'
@@ -25,13 +25,15 @@ export interface NotifyOptions extends HandlerOptions<Acts> {
 /** Events that this process handles at a time, and messages that it sends at a time for one event. */
 const SLOTS = 10
 const MESSAGES = 20
-/** Pause between two messages of one event in one environment, so that a flood of requests is not one of notifications. */
+/**
+ * Pause between two messages of one event in one environment, so that a flood of requests causes no flood of messages.
+ */
 const PAUSE_MS = 10_000
 const PAUSES_KEPT = 10_000
 const JOINED = 200
 const ATTEMPTS = 4
 const DAY_SECONDS = 24 * 60 * 60
-/** Items of failing browsers that run at a time, so that most slots stay for everybody else. */
+/** Most items of failing browsers that run at a time, so that most slots stay free for the others. */
 const FAILING = { most: 4, ofWorkspace: 2, ofCredential: 1 }
 const FAILING_PAUSE_MS = 2_000
 const FAILING_KEPT = 10_000
@@ -40,7 +42,7 @@ const GONE: ReadonlySet<number | null> = new Set([404, 410])
 const TOO_MANY = 429
 
 export function notifyPeople({ storage, push, now, random = Math.random }: NotifyOptions): ItemHandler {
-  /** `hasNext`: the item for later news is already queued. */
+  /** `hasNext`: an item for later news is already queued. */
   const pauses = new LRUCache<string, { until: number; hasNext: boolean }>({ max: PAUSES_KEPT })
   /** Browsers whose push service failed the last time. They delay only each other. */
   const failing = new LRUCache<string, true>({ max: FAILING_KEPT })
@@ -156,7 +158,7 @@ interface PushOptions {
   send: WebhookSender['send']
 }
 
-/** Most that push services take. */
+/** Most characters that push services accept. */
 const TOPIC_CHARS = 32
 
 export function createPushSender({ keys, contact, send }: PushOptions): PushSender {
@@ -170,11 +172,11 @@ export function createPushSender({ keys, contact, send }: PushOptions): PushSend
         TTL: seconds,
         urgency: isUrgent ? 'high' : 'normal',
         contentEncoding: 'aes128gcm',
-        // A newer message replaces one that a browser, which is off, has not got yet.
+        // With the same topic, a newer message replaces one that an offline browser has not received yet.
         topic: hash('sha256', `${environmentId} ${event}`).slice(0, TOPIC_CHARS),
       })
     } catch {
-      // One browser must not hold back the others.
+      // A failure, not an exception, so that one browser does not hold up the others.
       return { ok: false, status: null, error: 'Nothing can be encrypted for this browser', isFinal: true }
     }
     const { 'Content-Length': _length, ...headers } = request.headers

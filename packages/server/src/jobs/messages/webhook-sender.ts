@@ -10,7 +10,7 @@ import type { WebhookMessage } from '../../domain/messages/webhook.ts'
 
 const TIMEOUT_MS = 10_000
 const RESPONSE_BYTES = 64 * 1024
-/** All that one connection may send: an answer, its headers and how they are framed. */
+/** Most bytes that one connection may send: an answer with its headers and framing. */
 const RECEIVED_BYTES = 2 * RESPONSE_BYTES
 
 export type Sent = { ok: true; status: number } | { ok: false; status: number | null; error: string; isFinal?: boolean }
@@ -38,7 +38,7 @@ export function createWebhookSender(allowedNetworks: readonly string[]): Webhook
     }
     resolveHost(hostname).then(useAddresses, (error: Error) => callback(error, []))
   }
-  // Most installations send no message.
+  // Opened at the first message, because most installations send none.
   let opened: Promise<{ agent: Agent; request: typeof requestWith }> | null = null
   async function open() {
     const { default: undici } = await import('undici')
@@ -50,7 +50,7 @@ export function createWebhookSender(allowedNetworks: readonly string[]): Webhook
       })
     const timeouts = { headersTimeout: TIMEOUT_MS, bodyTimeout: TIMEOUT_MS }
     return {
-      // A connection for each message: with keep-alive, receivers would decide how many stay open, for ten minutes.
+      // A new connection for each message. With keep-alive, receivers would decide how many stay open, for ten minutes.
       agent: new undici.Agent({ connect, ...timeouts, pipelining: 0, maxResponseSize: RESPONSE_BYTES }),
       request: undici.request,
     }
@@ -64,14 +64,14 @@ export function createWebhookSender(allowedNetworks: readonly string[]): Webhook
       return resolveHost(literalOf(url)).then(faultOf, () => 'names a host that does not resolve')
     },
     async send({ url, headers, body }) {
-      // A literal address connects without a lookup.
+      // A literal address connects without a lookup, so check it here.
       const literal = literalOf(new URL(url))
       const refused = isIP(literal) === 0 ? null : guard(literal)
       if (refused) return { ok: false, status: null, error: `The address ${refused}` }
       try {
         const { agent, request } = await (opened ??= open())
         const signal = AbortSignal.timeout(TIMEOUT_MS)
-        // A redirect could bypass the address check.
+        // Redirects are not followed, because they could bypass the address check.
         const response = await request(url, { method: 'POST', headers, body, dispatcher: agent, signal })
         const status = response.statusCode
         await response.body.dump({ limit: RESPONSE_BYTES })
@@ -87,20 +87,19 @@ export function createWebhookSender(allowedNetworks: readonly string[]): Webhook
   }
 }
 
-/**
- * The library bounds headers and body, but parses interim answers and the framing of chunks for as long as they come.
- */
+/** The library bounds headers and body, but not interim answers and the framing of chunks. */
 function boundReceived(socket: Socket): void {
   const before = socket.bytesRead
-  // Before the library's own listener, which parses what has arrived.
+  // Registered before the library's own listener, which parses what has arrived.
   socket.on('readable', () => {
     if (socket.bytesRead - before > RECEIVED_BYTES) socket.destroy(new TooLarge())
   })
 }
 
 /**
- * Metadata services of clouds, with credentials and settings of the machine: AWS, Google, DigitalOcean and others, Azure's host,
- * Alibaba, Oracle, and AWS and Google by IPv6. An allowed network does not include them; an allowed address must name them.
+ * Metadata services of clouds, which serve credentials and settings of the machine: AWS, Google, DigitalOcean and
+ * others, Azure's host, Alibaba, Oracle, and AWS and Google by IPv6. Allowing a network does not allow these; each
+ * address must be allowed by itself.
  */
 const METADATA = new Set(
   [
@@ -205,7 +204,7 @@ interface ResolveOptions {
 
 const ATTEMPTS = 2
 const KEPT_MS = 30_000
-/** A receiver that was just set up must not stay unknown for long. */
+/** Short, because a receiver that was just set up must not stay unknown for long. */
 const FAILURE_KEPT_MS = 5_000
 const NAMES_KEPT = 1_000
 const HOSTS_FILE = '/etc/hosts'
@@ -234,8 +233,8 @@ export function createHostResolver(options: ResolveOptions = {}): ResolveHost {
   async function resolve(host: string): Promise<LookupAddress[]> {
     const family = isIP(host)
     if (family !== 0) return [{ address: host, family }]
-    // Names without a dot or in the hosts file: only the system resolver knows them, and no tenant can make it query their own
-    // name server.
+    // Names without a dot or in the hosts file: only the system resolver knows them, and no tenant can make it query
+    // the tenant's own name server.
     if (!host.includes('.') || (await isInHostsFile(host))) return lookup(host, { all: true })
     const [v4, v6] = await Promise.allSettled([resolver.resolve4(host), resolver.resolve6(host)])
     const resolvedAddresses = [addressesOf(v4, 4), addressesOf(v6, 6)].flat()

@@ -1,6 +1,6 @@
 /**
- * Judges recorded decisions again, a moment after they are stored, and opens an issue where the service decides otherwise. An
- * append queues them, with a budget: a decision is looked at once, whatever it gives.
+ * Judges recorded decisions again, a moment after they are stored, and opens an issue if the service decides otherwise.
+ * Appends queue decisions within a budget. Each is examined once, whatever the result.
  */
 import { setImmediate as turn } from 'node:timers/promises'
 import { LRUCache } from 'lru-cache'
@@ -29,13 +29,13 @@ interface Options extends HandlerOptions<Acts> {
 
 const SLOTS = 2
 const PER_ITEM = 200
-/** Configurations are immutable under their revision. */
+/** Cached by revision, because the configuration of a revision never changes. */
 const CONFIGURATIONS_KEPT = 50
 
 export function deriveDecisions({ storage, now, random, onDerived }: Options): ItemHandler {
   const configurations = new LRUCache<string, RuntimePolicy[]>({ max: CONFIGURATIONS_KEPT })
 
-  /** The policies that the environment serves now, if the client had the same. Null: it had others. */
+  /** The policies that the environment serves now, if the client had the same revision. Null: it had another one. */
   async function policiesOf(environmentId: string, revision: string | null): Promise<RuntimePolicy[] | null> {
     if (revision === null) return null
     const key = `${environmentId} ${revision}`
@@ -61,7 +61,7 @@ export function deriveDecisions({ storage, now, random, onDerived }: Options): I
       : (await storage.findDeployedVersions(environmentId, asked)).map(({ number, ...version }): Policy => {
           return { ...version, version: String(number) }
         })
-    // A stop can begin and end while a client still has the previous configuration.
+    // Leave out stops: one can begin and end while a client still has the previous configuration.
     const others = inForce?.filter(({ policyId }) => !policyId.startsWith(STOP_POLICY)) ?? null
     const start = starts.get(startKey(payload)) ?? null
     return deriveDecision(row, payload, { named, inForce: others, start })

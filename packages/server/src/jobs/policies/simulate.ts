@@ -1,5 +1,5 @@
 /**
- * In slices, so that readers and requests do not wait.
+ * Simulates a policy in slices, so that readers and requests do not wait.
  *
  *   QUEUED --first progress--> RUNNING --all slices examined--> DONE
  *      |                          |  +--keeps failing--> FAILED
@@ -121,7 +121,7 @@ async function run(simulation: SimulationRow, options: SimulateOptions, signal: 
       const last = calls.at(-1)
       if (last === undefined) {
         if (kind === 'ran' || limit <= 0) return scanned
-        // Approvals whose call ran are counted separately.
+        // Approvals whose call ran are counted separately from the others.
         kind = 'ran'
         after = null
         steps?.startAgain()
@@ -186,7 +186,7 @@ const TOOLS_COUNTED = 1_000
 function countDecisions(storage: Pick<Storage, 'findApprovals'>, environmentId: string) {
   const none = () => ({ approved: 0, rejected: 0, expired: 0 })
   const hits = none()
-  /** By tool: only at the end it is known which tools the policy is about. */
+  /** Counted by tool, because only the end shows which tools the policy is about. */
   const others = new Map<string, ApprovalCounts['others']>()
   const names = { APPROVED: 'approved', REJECTED: 'rejected', EXPIRED: 'expired', PENDING: null } as const
 
@@ -233,7 +233,7 @@ async function resultOf(
     const message = `Only ${scanned} calls were examined, from ${isoTime(from)} on; others were skipped`
     warnings.push({ code: 'not_all_looked_at', field: null, message })
   }
-  // Before the first call there was nothing to ask about.
+  // Starts with the first call, because there was nothing to ask about before.
   const askedSince = Math.min(firstAt, to - DAY_MS)
   const askedPerDay = Math.round((findings.hits * 10 * DAY_MS) / (to - askedSince)) / 10
   return {
@@ -248,7 +248,7 @@ async function resultOf(
 
 const PAGE_STEPS = 1_000
 const PAGE_BYTES = 1_048_576
-/** An evicted run is read again from its start. */
+/** Bounded: an evicted run is read again from its start. */
 const RUNS_FOLLOWED = 10_000
 
 function readSteps(
@@ -277,13 +277,13 @@ function readSteps(
   }
 
   return {
-    /** Restarts for calls that precede those already read. */
+    /** Restarts, for calls that come before those already read. */
     startAgain(): void {
       taker.forgetRuns([...followed.keys()])
       followed.clear()
     },
     async readBefore(calls: ToolCallRow[]): Promise<void> {
-      // Calls are in time order, so the last call of a run remains.
+      // Calls are in time order, so the last call of each run remains in the map.
       const lastOf = new Map(calls.map(({ run, time, seq }) => [run, { time, seq }]))
       for (const [run, before] of lastOf) await readUpTo(run, before)
     },
@@ -333,7 +333,7 @@ interface Walk {
   readonly from: number
   readonly to: number
   readonly bounds?: Partial<WalkBounds> | undefined
-  /** Events of one run. False: stop. */
+  /** Called with events of one run. False: stop. */
   look(rows: PastRow[], scanned: number): Promise<boolean>
 }
 
@@ -344,8 +344,8 @@ interface Walked {
 }
 
 /**
- * Simulates conditions on the past: reads whole runs, one after the other, newest first, because a past is read once and in
- * order. Bounded in runs, bytes and time; the result reports a reached bound.
+ * Simulates conditions that read the past. It reads whole runs, one after the other, newest first, because a past must
+ * be read in order and only once. Bounded in runs, bytes and time; the result reports a reached bound.
  */
 async function walkRuns({ storage, environmentId, from, to, look, ...walk }: Walk): Promise<Walked | null> {
   const bounds = { ...BOUNDS, ...walk.bounds }

@@ -1,4 +1,4 @@
-/** Parses payloads and evaluates conditions, so that no request waits for that. */
+/** Parses payloads and evaluates conditions in a separate thread, so that no request waits for it. */
 import { workerData } from 'node:worker_threads'
 import { conditionOf, createTrial, type Trial, type TrialPolicy } from '../../domain/policies/policy-trial.ts'
 import { answerCalls } from '../../threads/threads.ts'

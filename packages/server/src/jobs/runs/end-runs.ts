@@ -1,6 +1,6 @@
 /**
- * A trace whose parent is recorded elsewhere, such as a server's span below a caller of another system, never sends the span
- * without a parent that ends its run. After a quiet time, the topmost span that was sent does.
+ * The root span of a trace ends its run. A trace may never send it, for example if the caller is in another system. After
+ * a quiet time, the topmost span that was sent ends the run instead.
  *
  *   queued, by a span whose parent is not there --quiet--> the last topmost span to end is the outcome
  *                    ^----- other events ------|  `--an outcome, or the parent, arrived--> done
@@ -50,7 +50,7 @@ export function endTraces({ storage, now }: HandlerOptions<Acts>): ItemHandler {
 
 const endOf = ({ time, latencyMicros }: TraceSpan): number => Math.round(time + latencyMicros / 1_000)
 
-/** A call of a model or tool is never the topmost span: the agent around it may have been killed before it was sent. */
+/** A call of a model or tool is never the topmost span: its agent may have been killed before it sent its own span. */
 function topOf(spans: readonly TraceSpan[]): TraceSpan | undefined {
   const known = new Set(spans.map(({ spanId }) => spanId))
   return spans
@@ -65,7 +65,7 @@ const INTERVAL_MS = 60_000
 export function closeStalled({ storage, now }: HandlerOptions<'closeStalledRuns'>): ItemHandler {
   const again = (at = 0) => ({ dueAt: Math.max(at, now() + INTERVAL_MS) })
 
-  /** When to look again; null if the rule closes nothing any more. */
+  /** When to check again; null: the rule closes no more runs. */
   async function closeAll({ environmentId }: WorkItem, signal: AbortSignal): Promise<number | null> {
     let nextAt = 0
     let after: RunPlace | null = null

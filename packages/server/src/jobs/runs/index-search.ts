@@ -1,6 +1,6 @@
 /**
- * Indexes runs for the search. Its pauses leave most of the processor for recording. While events arrive faster, the index falls
- * behind and reports it.
+ * Indexes runs for the search. Pauses leave most of the processor time to recording. If events arrive faster than that,
+ * the index falls behind and reports it.
  */
 import { setTimeout as wait } from 'node:timers/promises'
 import type { HandlerOptions, ItemHandler } from '../engine/work.ts'
