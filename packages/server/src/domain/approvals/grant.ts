@@ -5,8 +5,8 @@
  *     held --covers it: input or tool, or the recorded input has the approved hash and the condition is true--> APPROVED
  *       `--it does not, or nothing shows it within seconds--> people are told
  *
- * A condition is about what the person saw, so it must not depend on a value that is masked here. An input that cannot be
- * compared with the hash fulfils no condition.
+ * A condition is about what the person saw, so it must not depend on a value that is masked here. An input that cannot
+ * be compared with the hash fulfils no condition.
  */
 import type { ApprovalGrant } from '@tacho/contract/approvals/grant.ts'
 import type { RuntimePolicy } from '@tacho/contract/policies/runtime-config.ts'

@@ -7,7 +7,8 @@
  *   it does not fit --shortened, or masked without seals--> cannot be checked
  *                `--otherwise--> does not match
  *
- * The text must have only one reading: the tool may read duplicate keys, and numbers that a double cannot hold, differently.
+ * The text must have only one reading: the tool may read duplicate keys, and numbers that a double cannot hold,
+ * differently.
  */
 import { LIMITS } from '@tacho/contract/engine/limits.ts'
 import type { InputCheck, InputPreview } from '@tacho/contract/approvals/operator-approval.ts'

@@ -4,9 +4,10 @@
  *   names versions that were in force here, no detector took part --each condition judged again--> same | differs
  *      `--otherwise, or a condition reads what is not recorded as the client saw it--> cannot be derived, and why
  *
- * It differs only if the conditions that can be judged again are enough to show that. For other conditions, the client's
- * result counts. An input can be used if it has the recorded hash and the condition reads no masked part of it. The past of
- * a run, its usage, labels and session, annotations, risks and the time are not recorded as the client saw them.
+ * It differs only if the conditions that can be judged again are enough to show that. For other conditions, the
+ * client's result counts. An input can be used if it has the recorded hash and the condition reads no masked part of
+ * it. The past of a run, its usage, labels and session, annotations, risks and the time are not recorded as the client
+ * saw them.
  */
 import { isObject, textAt, type Json } from '@tacho/contract/record/payload-reader.ts'
 import { VERSION_PATTERN } from '@tacho/contract/engine/words.ts'

@@ -1,6 +1,6 @@
 /**
- * Finds the condition that asks for the fewest calls and still asks for every rejected one, from the decided calls of one
- * policy.
+ * Finds the condition that asks for the fewest calls and still asks for every rejected one, from the decided calls of
+ * one policy.
  *
  *   fields that all rejected calls have --> atoms that are true of every rejected call --> the one, or the two together, that
  *     ask about the fewest approved calls --> checked by the engine on every call

@@ -1,6 +1,6 @@
 /**
- * The root span of a trace ends its run. A trace may never send it, for example if the caller is in another system. After
- * a quiet time, the topmost span that was sent ends the run instead.
+ * The root span of a trace ends its run. A trace may never send it, for example if the caller is in another system.
+ * After a quiet time, the topmost span that was sent ends the run instead.
  *
  *   queued, by a span whose parent is not there --quiet--> the last topmost span to end is the outcome
  *                    ^----- other events ------|  `--an outcome, or the parent, arrived--> done

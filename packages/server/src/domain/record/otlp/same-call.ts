@@ -1,7 +1,7 @@
 /**
  * A client and a gateway in front of it (`litellm_request` around `openai.chat`), or two instrumentations of one client,
- * each send a span of one model call. The span with the most complete usage counts; of equal ones, the innermost. It gets
- * what only the others have. The others show `notCounted`.
+ * each send a span of one model call. The span with the most complete usage counts; of equal ones, the innermost. It
+ * gets what only the others have. The others show `notCounted`.
  *
  * Spans are one call if one is inside the other, not below a tool, and their operations and models do not differ: a
  * gateway's semantic cache asks an embedding model, and its guard a model of its own.
