@@ -16,10 +16,10 @@ import { NOTHING, readPage } from '../web/paging.ts'
 import { createTurnsOfWorkspaces, mapInTurns } from '../web/turns.ts'
 import type { OperatorDeps } from '../web/operator-serve.ts'
 
-/** Each page takes a reader about ten milliseconds. */
+/** Bounds of a page, so that it occupies a reader for only about ten milliseconds. */
 const PAGE = { limit: 500, pageBytes: LIMITS.pageBytes }
 const MOST_PAGES = 10
-/** Pages read per run when a list of approvals is shown. */
+/** Pages per run that are read to show a list of approvals. */
 const HINDSIGHT_PAGES = 2
 const NOT_KNOWN = { hindsight: 'not_known', shown: null } as const
 const MOST_APPROVALS = 500

@@ -70,7 +70,7 @@ export function approvalDecisionsRoutes(deps: OperatorDeps, { feed }: ApprovalRe
       const unknown = chosen.unknown.map((id): DecisionOutcome => ({ id, outcome: 'not_found', approval: null }))
       return {
         items: [...decided.map((each) => toOutcome(each, now())), ...refused, ...unknown],
-        // Requests with a changed input stay pending, so sending the request again would not help.
+        // A request with a changed input stays pending, so sending the decision again would not help.
         more: chosen.more && decided.some(({ outcome }) => outcome !== 'changed'),
       }
     },
@@ -113,7 +113,7 @@ export function approvalDecisionsRoutes(deps: OperatorDeps, { feed }: ApprovalRe
 }
 
 function toOutcome({ id, outcome, approval, agentName }: NamedDecided, now: number): DecisionOutcome {
-  // Only a decision on a single request can have a grant.
+  // Only a decision on a single request can create a grant.
   return {
     id,
     outcome: outcome === 'no_grant' ? 'refused' : outcome,

@@ -1,14 +1,14 @@
 /**
- * Delivers approval changes to the long polls and streams of this process. One loop, only while there are followers,
- * asks the store for new revisions. Revisions of an environment commit in order (storage/sql/approvals/approvals.ts),
- * so the feed misses none. A change from this process is read at once.
+ * Delivers approval changes to the long polls and streams of this process. One loop asks the store for new revisions
+ * while there are followers. Revisions of an environment commit in order (storage/sql/approvals/approvals.ts), so the
+ * feed misses none. A change from this process is read at once.
  */
 import type { ApprovalRow, ChangePlace } from '../../storage/approvals/approvals.ts'
 import type { Storage } from '../../storage/storage.ts'
 
 export interface Follower {
   changed(rows: ApprovalRow[]): void
-  /** Approvals were removed, perhaps none that this follower has: read again. */
+  /** Approvals were removed, perhaps some that this follower has: read again. */
   removed(): void
   ended(): void
 }
@@ -40,7 +40,7 @@ export function createApprovalFeed({ storage, onError, intervalMs = 500 }: FeedO
   let closed = false
   let followers = 0
 
-  /** A read after the promise resolves, plus the changes sent, is complete. Call the result to stop. */
+  /** After the promise resolves, a read together with the changes sent since is complete. Call the result to stop. */
   async function follow(environmentId: string, follower: Follower, id?: string): Promise<() => void> {
     if (closed) {
       follower.ended()

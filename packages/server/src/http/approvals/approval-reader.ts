@@ -47,7 +47,7 @@ interface CurrentOptions {
   onChange: () => void
 }
 
-/** Stops the loop if the clock runs wild. */
+/** Stops the loop if the clock jumps. */
 const MOST_ROUNDS = 5
 
 export function createCurrentApprovals({ storage, now, onChange }: CurrentOptions) {
@@ -58,7 +58,8 @@ export function createCurrentApprovals({ storage, now, onChange }: CurrentOption
     await expireOverdue(storage, environmentId, upTo, { onExpired: onChange })
   })
 
-  // Expires by the time of the read that found an approval overdue: with a clock set back since, it would stay PENDING.
+  // Expires by the time of the read that found an approval overdue. If the clock was set back since, it would otherwise
+  // stay PENDING.
   function expire(environmentId: string, at: number): Promise<void> {
     neededUpTo.set(environmentId, Math.max(at, neededUpTo.get(environmentId) ?? at))
     return expireShared(environmentId)
@@ -115,18 +116,18 @@ function sharing(work: (key: string) => Promise<void>): (key: string) => Promise
 }
 
 /**
- * Remembers which approvals clients wait for, and writes it: soon for a new one, then at most once in a while, all of an
- * environment together. A poll that is held open counts as long as it is.
+ * Remembers which approvals clients wait for, and stores it: soon for a new one, then at most once in a while, all of
+ * an environment together. A poll that is held open counts as waiting all the time.
  *
  *   (none) --held, or asked twice--> noted --flush--> written --asked again, later than WRITE_MS--> noted
  *
- * A single question without `wait` does not count: a process that looks whether a person has decided does not wait.
+ * A single request without `wait` does not count: a process that only checks for a decision does not wait.
  */
 
 const FLUSH_MS = 2_000
 /** Less than half of the time after which a client counts as stopped. */
 const WRITE_MS = 12_000
-/** A client that polls asks again within this time. */
+/** A waiting client polls at least this often. */
 const POLL_MS = 60_000
 const KEPT = 20_000
 

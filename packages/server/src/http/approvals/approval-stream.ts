@@ -40,7 +40,7 @@ export function approvalStreamRoutes(
   serveRoute(app, OPERATOR_ROUTES.streamApprovals, deps, async ({ request, reply }) => {
     const environment = environmentOf(request)
     if (draining()) return refuse('shutting_down')
-    // For HEAD, the framework would read the stream to its end, which never comes.
+    // Answer HEAD here: the framework would read the stream to its end, which never comes.
     if (request.method === 'HEAD') return reply.type(STREAM_TYPE).send()
     const holder = holderOf(request)
     if (!open.take(holder, 1)) return refuse('overloaded', 'Too many streams are open')
@@ -66,7 +66,7 @@ export function approvalStreamRoutes(
       if (!over) messages.push(null)
       over = true
     }
-    // Changes before the snapshot are sent after it.
+    // Changes that arrive before the snapshot are sent after it.
     const { promise: opened, resolve: openSent } = Promise.withResolvers<void>()
     let sent = opened
     let isRenewing = false
@@ -105,7 +105,7 @@ export function approvalStreamRoutes(
         try {
           return await snapshot(environmentId)
         } catch {
-          // Without a snapshot, the client would keep what was erased: it reconnects.
+          // Close without a snapshot, because the client would otherwise keep erased data: it reconnects.
           reply.raw.destroy()
           return ''
         }

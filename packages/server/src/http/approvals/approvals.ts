@@ -20,7 +20,7 @@ import { serveRoute } from '../web/serve-route.ts'
 import { Shares } from '../../domain/tenants/shares.ts'
 import { within } from '../web/turns.ts'
 
-/** The same answer for an approval of another tenant, client or key. */
+/** The answer is the same for an approval of another tenant, client or key. */
 export const NO_APPROVAL = refuse('not_found', 'The approval does not exist')
 
 export function approvalsRoutes(app: FastifyInstance, deps: Deps, { feed, current, seen }: ApprovalReader): void {
@@ -45,11 +45,14 @@ export function approvalsRoutes(app: FastifyInstance, deps: Deps, { feed, curren
     if (outcome === 'imported') return refuse('conflict', 'This clientRequestId belongs to an imported approval')
     if (outcome === 'conflict') return refuse('conflict', 'This clientRequestId belongs to a different tool or input')
     const stopped = await rejectedByStop(environmentId, approval)
-    // A stop may come meanwhile.
+    // A stop may have begun while the request was stored.
     return stopped ?? shown(environmentId, approval.heldUntil ? await byGrant(approval, request) : approval)
   })
 
-  /** A client that has not heard of the stop waits for approval of a call that the stop blocks. Null: no stop covers it. */
+  /**
+   * Rejects a request that a stop covers: a client that does not know of the stop asks for a call that the stop blocks.
+   * Null: no stop covers it.
+   */
   async function rejectedByStop(
     environmentId: string,
     { id, status, ...asking }: ApprovalRow,
@@ -76,7 +79,7 @@ export function approvalsRoutes(app: FastifyInstance, deps: Deps, { feed, curren
       return row?.heldUntil ? byGrant(row, request) : row
     }
     const holder = holderOf(request)
-    // Each wait occupies a connection. A client that gets its answer at once pauses before it asks again.
+    // Each wait occupies a connection. A client that is answered at once pauses before it asks again.
     if (query.wait !== undefined && waits.take(holder, 1)) {
       const waiting = waitWhilePending({
         environmentId,
@@ -94,11 +97,11 @@ export function approvalsRoutes(app: FastifyInstance, deps: Deps, { feed, curren
       const waitedKey = await key
       if (isRefusal(waitedKey)) return waitedKey
     }
-    // The last step, so that an erasure before it is not missed.
+    // The last step, so that an earlier erasure is not missed.
     const row = await find()
     if (row === null) return NO_APPROVAL
     if (row.status === 'PENDING') seen.note(environmentId, id, query.wait !== undefined)
-    // A server that ended in the middle of a stop has not rejected all that waited.
+    // If a server ended in the middle of a stop, some requests were not rejected.
     return (await rejectedByStop(environmentId, row)) ?? shown(environmentId, row)
   })
 
@@ -118,7 +121,7 @@ export function approvalsRoutes(app: FastifyInstance, deps: Deps, { feed, curren
     response: ServerResponse
   }
 
-  /** Null if the approval did not end. */
+  /** Waits for the end of the approval. Null: it did not end. */
   async function waitWhilePending({
     environmentId,
     id,
@@ -144,7 +147,7 @@ export function approvalsRoutes(app: FastifyInstance, deps: Deps, { feed, curren
       const follower = { changed: ([row]: ApprovalRow[]) => wake(row ?? null), removed: lookAgain, ended: end }
       unfollow = await feed.follow(environmentId, follower, id)
       for (let isFirst = true; ; isFirst = false) {
-        // Before the read, so no change after it is missed.
+        // Subscribe before the read, so that no later change is missed.
         const news = new Promise<ApprovalRow | null>((resolve) => (wake = resolve))
         const row = await find()
         const left = until - performance.now()

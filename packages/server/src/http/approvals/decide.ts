@@ -11,14 +11,14 @@ import { isoTime } from '../../storage/engine/times.ts'
 import { toOperatorApproval } from '../../domain/approvals/approval.ts'
 import type { Storage } from '../../storage/storage.ts'
 
-/** Admission for the route `decideApproval` comes before. */
+/** The caller must already be admitted to the route `decideApproval`. */
 interface Deciding extends Acting {
   slack?: SlackUser & { webhookId: string }
 }
 
 export type NamedDecided = Decided & { agentName: string | null }
 type Decide = (by: Deciding, rows: ApprovalRow[], decision: NewDecision, grant?: NewGrant) => Promise<NamedDecided[]>
-/** By approval id: the event with the input that the person saw; null: they saw none. */
+/** By approval id: the event whose input the person saw; null: they saw no input. */
 type SeenInputs = ReadonlyMap<string, string | null>
 type Unapprovable = 'mismatch' | 'changed'
 
@@ -34,7 +34,7 @@ export function createDiffering(storage: Deps['storage']) {
     if (decision !== 'APPROVED' || (confirmMismatch && seen.size === 0)) return differing
     const inputs = await inputsInShort(storage, environmentId, rows)
     for (const [at, row] of rows.entries()) {
-      // A list reads a bounded number of bytes of all inputs; a decision looks at each.
+      // A list reads a bounded number of bytes for all inputs, but a decision reads each input.
       const [input] = inputs[at]?.check ? [inputs[at]] : await inputsInShort(storage, environmentId, [row])
       const isMismatch = (input?.check?.result ?? 'does_not_match') === 'does_not_match'
       const isChanged = seen.has(row.id) && input?.eventId !== undefined && input.eventId !== seen.get(row.id)
@@ -70,9 +70,9 @@ export function createDecide({ storage, now, configurations }: DecideDeps, feed:
     }
     const { kind: deciderKind, id: deciderId, name: deciderName } = actor
     const via: DecisionRow['via'] = by.slack ? { kind: 'slack', webhookId: by.slack.webhookId } : null
-    // Approves exactly the inputs that were compared with the hash, and with what the person saw.
+    // Approves only the inputs that were compared with the hash and with what the person saw.
     const looked = decision === 'APPROVED' ? rows.map(({ id, inputEventId }) => [id, inputEventId] as const) : []
-    // All rows are of one tool.
+    // All rows have the same tool.
     const otherTools = rows[0] && (await policiesOfOtherTools(environment.id, rows[0].toolName))
     const decided = await storage.decideApprovals(
       environment.id,
@@ -102,7 +102,7 @@ export function createDecide({ storage, now, configurations }: DecideDeps, feed:
   }
 }
 
-/** Why this person does not approve a request that needs two. */
+/** Why this person may not approve a request that needs two people. */
 export const NOT_THEM = {
   same_person: 'You approved it first, and it needs two people: somebody else must approve it too',
   runs_agent:
@@ -123,7 +123,7 @@ export async function namedApprovals(
   return rows.map((row) => toOperatorApproval(row, names.get(row.id) ?? null, now))
 }
 
-/** Names of the requesters, by approval. */
+/** Names of the agents that asked, by approval. */
 async function requesterNames(
   storage: AgentNames,
   environmentId: string,

@@ -114,13 +114,14 @@ export function operatorApprovalsRoutes({ serve, storage, now }: OperatorDeps, {
       storage.countDecidingTokens(workspaceId, now()),
       storage.listExcludedPeople(row),
     ])
-    // By email: people choose their own names.
+    // Shows email addresses, because people choose their own names.
     const people = rows.filter(({ id }) => !excluded.includes(id)).map(({ id, email }) => ({ id, name: email }))
     return { people, more, tokens }
   }
 
   /**
-   * Null: no operator can decide it. A condition needs an input that has the approved hash, and a mismatch allows nothing more.
+   * What a person may allow beside this call. Null: no operator can decide the request. A condition needs an input with
+   * the approved hash; a mismatch allows nothing else.
    */
   async function mayGrantOf(row: ApprovalRow): Promise<MayGrant | null> {
     if (row.status !== 'PENDING') return null
@@ -167,7 +168,7 @@ export async function runOfApproval(storage: Pick<Storage, 'findRun'>, row: Appr
 
 const VERSION = new RegExp(VERSION_PATTERN)
 
-/** Null: the request names no policy, or none that is known. */
+/** Null: the request names no policy, or only unknown ones. */
 async function findAskingPolicy(
   storage: Pick<Storage, 'findPolicy' | 'findPolicyVersion' | 'findVersionsInForce'>,
   { id: environmentId, workspaceId }: EnvironmentRow,

@@ -1,4 +1,4 @@
-/** Reads what people decided about the calls of one policy, and answers with the condition that is found in it. */
+/** Reads what people decided about the calls of one policy, and returns the condition found from that. */
 import { LIMITS } from '@tacho/contract/engine/limits.ts'
 import type { Proposal, ProposedCondition } from '@tacho/contract/approvals/proposal.ts'
 import { shareInterval } from '@tacho/contract/runs/statistics.ts'
@@ -51,7 +51,7 @@ export function proposalRoutes({ serve, storage, now }: OperatorDeps): void {
     })
   })
 
-  /** Requests that a person decided here, the newest first. */
+  /** Requests that a person decided here, newest first. */
   async function decidedRows(environmentId: string, policyId: string, from: number) {
     const rows: ApprovalRow[] = []
     let after: ApprovalPage['after'] = null

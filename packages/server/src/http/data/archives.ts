@@ -70,7 +70,7 @@ export function archivesRoutes({ serve, storage, refreshCredentials }: OperatorD
 
 function changeOf(verb: (typeof VERBS)[number], at: number, changeRequest: { body?: unknown }) {
   if (verb !== 'rename') return { to: { archivedAt: verb === 'archive' ? at : null }, detail: {} }
-  // The schema of a rename requires it.
+  // The schema for a rename requires the name.
   const { name } = changeRequest.body as { name: string }
   return { to: { name }, detail: { name } }
 }

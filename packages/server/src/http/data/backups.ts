@@ -11,7 +11,7 @@ import type { OperatorDeps } from '../web/operator-serve.ts'
 
 export const SNAPSHOT_PREFIX = 'snapshot-'
 
-/** A client that reads nothing must not block the next snapshot for longer. */
+/** A client that stops reading blocks the next snapshot for at most this long. */
 const STALL_MS = 60_000
 const CHUNK_BYTES = 256 * 1024
 
@@ -56,7 +56,7 @@ export function backupsRoutes({ serve, storage, config, now }: OperatorDeps): vo
       if (!result.ok) throw refuse('conflict', NO_SNAPSHOT[result.reason])
       return await digest(await open(name), result.bytes)
     } finally {
-      // The open handle keeps the content readable; a file deleted now cannot be left behind.
+      // Deleted at once, so that no crash leaves it behind. The open handle keeps the content readable.
       await rm(name, { force: true })
     }
   }

@@ -30,7 +30,7 @@ export function erasuresRoutes({ serve, storage, now, work }: OperatorDeps): voi
       reason,
       requestedBy: { kind: by, id: byId, name, workspaceId: workspace.id, requestId: request.id, address: request.ip },
       createdAt: at,
-      // Counted before appends wait for the erasure.
+      // Counted first, because appends must wait for the erasure itself.
       toSearch: await storage.countToSearch(environmentId, { kind, field }),
     }
     const detail = { kind, subjectHash: erasure.subjectHash, field, reason }

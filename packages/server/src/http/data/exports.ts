@@ -34,7 +34,7 @@ export function exportsRoutes(app: FastifyInstance, deps: OperatorDeps, { curren
   })
   const parquetFiles = createParquetFiles()
   app.addHook('onClose', () => parquetFiles.close())
-  // Short ones must not wait for a long one.
+  // Separate slots, so that short files do not wait for a long export.
   const sendRunFile = createExportStreams(deps, {
     atOnce: LIMITS.runFilesAtOnce,
     ofWorkspace: LIMITS.runFilesOfWorkspaceAtOnce,
@@ -99,7 +99,7 @@ export function exportsRoutes(app: FastifyInstance, deps: OperatorDeps, { curren
         writtenAt: at,
       })
     }
-    // Needed if a browser shows the page instead of saving it.
+    // Protects a browser that shows the page instead of saving it.
     void reply.header('content-security-policy', `${RUN_PAGE_POLICY}; sandbox`)
     return sendRunFile({ request, reply, name: `tacho-run-${row.id}.html`, begin })
   })

@@ -19,11 +19,11 @@ interface Done {
   known: number
 }
 
-/** Written at the same time, so that they share commits. */
+/** Runs that are written at the same time, so that they share commits. */
 const RUNS_AT_ONCE = 32
 
 export function importsRoutes({ serve, storage, bodyValidator, now }: OperatorDeps): void {
-  // An import that fails takes its turn too.
+  // The turn covers the whole import, so a failing one takes its turn too.
   const takeTurn = createTurnsOfWorkspaces(LIMITS.importsAtOnce, 'imports')
 
   serve('importEnvironment', (asked) => takeTurn(asked.reply, () => importLines(asked)))
@@ -93,7 +93,7 @@ export function importsRoutes({ serve, storage, bodyValidator, now }: OperatorDe
       done.known += verdicts.length - stored
     }
     const imported = await storage.findRun(environmentId, run.runId)
-    // The other events of the run follow in another request.
+    // The remaining events of the run arrive in another request.
     if (imported?.eventCount !== run.facts['eventCount']) return null
     const beyondEvents = ['pinnedAt', 'payloadsRemoved', 'ruleClosedAt', 'recorders'] as const
     if (beyondEvents.some((name) => run.facts[name] !== imported?.[name])) {

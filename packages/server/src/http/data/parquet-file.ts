@@ -18,7 +18,10 @@ interface ParquetRequest {
   filter: RunCriteria
 }
 
-/** Sizes of one message to the thread. Ten times as much outlives young collections: 75 MB at the peak of two files. */
+/**
+ * Sizes of one message to the thread. With ten times as much, data survives young collections: 75 MB at the peak of two
+ * files.
+ */
 const EVENTS_TOGETHER = 100
 const CHARS_TOGETHER = 131_072
 
@@ -74,7 +77,7 @@ async function* eventPages(deps: Reads, request: ParquetRequest): AsyncGenerator
   yield together
 }
 
-/** One thread writes all files: each thread has a heap of its own, and two took 150 MB. */
+/** One thread writes all files, because each thread has a separate heap: two took 150 MB. */
 
 type ParquetFiles = ReturnType<typeof createParquetFiles>
 

@@ -1,4 +1,4 @@
-/** Parsing and compressing would delay every request. */
+/** Parses and compresses in a thread, because both would delay every request. */
 import { zstdCompressSync } from 'node:zlib'
 import { ByteWriter, ParquetWriter } from 'hyparquet-writer'
 import type { OperatorRun } from '@tacho/contract/runs/operator-run.ts'
@@ -76,7 +76,7 @@ function readEvent({ runId, event }: ParquetEvent): ReadEvent {
   return { runId, event, payload, usage, counts: usage && callCounts(payload['usage']) }
 }
 
-/** A total without one of its parts is not known. */
+/** A total is unknown if one of its parts is missing. */
 function totalOf(counts: CallCounts | null): number | null {
   if (counts === null) return null
   const { promptTokens, completionTokens, totalTokens, unknown } = counts
@@ -101,7 +101,7 @@ const RUN_COLUMNS: readonly ParquetColumn<OperatorRun>[] = [
   ofRun('userId'),
   ofRun('agentId'),
   column('agentName', 'text', ({ agent }) => agent.name),
-  // A count that the list calls unknown is null: a mean of zeros would be too small.
+  // A count that the list of unknown counts names is null: with zeros, a mean would be too small.
   column('promptTokens', 'integer', ({ usage }) => knownTokens(usage) && usage.promptTokens),
   column('completionTokens', 'integer', ({ usage }) => knownTokens(usage) && usage.completionTokens),
   column('totalTokens', 'integer', ({ usage }) => knownTokens(usage)),
@@ -204,7 +204,7 @@ function createTableWriter<Row>(columns: readonly ParquetColumn<Row>[]) {
 
   function taken(): Uint8Array<ArrayBuffer> {
     const written = bytes.getBytes().slice()
-    // The writer continues at its offset in the file.
+    // Continue at the writer's offset in the file.
     bytes.index = 0
     return written
   }
@@ -224,7 +224,7 @@ function createTableWriter<Row>(columns: readonly ParquetColumn<Row>[]) {
     },
     end(): Uint8Array<ArrayBuffer> {
       writeGroup()
-      // Both are synchronous with a writer in memory.
+      // Needs no await, because a writer in memory is synchronous.
       void file.finish()
       return taken()
     },
@@ -235,7 +235,7 @@ const toBigInt = (value: ParquetValue): bigint | null => (typeof value === 'numb
 
 const TYPES: Readonly<Record<Exclude<ParquetType, 'texts'>, Omit<SchemaElement, 'name'>>> = {
   text: { type: 'BYTE_ARRAY', converted_type: 'UTF8' },
-  // With the converted type alone, readers take the times for local ones, and count days differently in each zone.
+  // Without the logical type, readers treat the times as local, and so count days differently in each zone.
   time: {
     type: 'INT64',
     converted_type: 'TIMESTAMP_MILLIS',

@@ -30,7 +30,8 @@ export function issueRecordsRoutes(
     if (approvalId !== null) {
       const by = { clientId: record.sdkInstanceId, keyFamily: familyOf(request) }
       const row = await current.find(environmentId, approvalId.toLowerCase())
-      // For any type of record: an unknown id and another client's id get the same answer, and no other client can claim the id.
+      // Checked for any type of record. An unknown id and another client's id get the same answer, and no other client
+      // can claim the id.
       if (row?.id !== approvalId || !isAsker(row, by)) return NO_APPROVAL
     }
     const isClaim = approvalId !== null && record.clientRecordId.startsWith('run-')

@@ -68,7 +68,7 @@ export function alertsRoutes({ serve, storage, work }: OperatorDeps): void {
   }
 }
 
-/** A share needs at least this many runs: one failed run of one is not a failure rate of 100 percent. */
+/** Least number of runs of a share: one failed run of one must not count as a failure rate of 100 percent. */
 const LEAST_RUNS = 5
 const SHARES: ReadonlySet<AlertKind> = new Set(['error_rate', 'share_failures'])
 

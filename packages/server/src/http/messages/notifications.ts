@@ -95,7 +95,7 @@ export function notificationsRoutes({ serve, storage, checkWebhookUrl, pushPubli
     },
   )
 
-  /** The sentence that describes the call; null: the input is not known. */
+  /** The sentence that describes the call; null: the input is unknown. */
   async function sentenceOf(environmentId: string, workspaceId: string, id: string): Promise<string | null> {
     const rows = await storage.findApprovals(environmentId, [id])
     const [[input], [asking = null]] = await Promise.all([
@@ -111,7 +111,7 @@ export function notificationsRoutes({ serve, storage, checkWebhookUrl, pushPubli
     const { operator, sessionId }: SessionRow = sessionOf(request)
     const row = await storage.readNotificationSettings(operator.id)
     const { roleIn } = actorOf(request)
-    // A person who lost a role does not see what it allowed.
+    // Leaves out workspaces in which the person has lost the role.
     const choices = row.choices.filter(({ workspaceId }) => roleIn(workspaceId) !== null)
     return toNotificationSettings({ ...row, choices }, pushPublicKey, sessionId)
   }
@@ -138,7 +138,7 @@ function checkQuietHours({ fromMinute, toMinute, timeZone }: NonNullable<Notific
   if (!isTimeZone(timeZone)) throw refuseField('quietHours.timeZone', 'must be an IANA name, such as Europe/Berlin')
 }
 
-/** The path is a secret of the browser. */
+/** Shows only the host, because the path is a secret of the browser. */
 const hostOf = ({ endpoint }: BrowserRow): string => new URL(endpoint).host
 
 function userAgentOf({ headers }: FastifyRequest): string {

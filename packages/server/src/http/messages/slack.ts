@@ -1,4 +1,6 @@
-/** The signature of a request is checked before anything in it is read. A linked Slack user decides as their account. */
+/**
+ * Checks the signature of a request before it reads anything else in it. A linked Slack user decides as their account.
+ */
 import { randomBytes, hash } from 'node:crypto'
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import { LIMITS } from '@tacho/contract/engine/limits.ts'
@@ -40,13 +42,13 @@ import { NO_WEBHOOK } from './webhooks.ts'
 import type { OperatorDeps, OperatorRequestOf } from '../web/operator-serve.ts'
 
 const FORM = 'application/x-www-form-urlencoded'
-/** The same for every reason, so that strangers learn nothing. */
+/** One refusal for all reasons, so that strangers learn nothing. */
 const NOT_SIGNED = refuse('unauthenticated', 'The request is not signed by the Slack app of this webhook')
 const NOT_ALLOWED = 'Nothing is decided: the linked account needs the role approver in this environment.'
 const FIRST = 'Your approval is stored. Another person must approve it too.'
 const WITHDRAWN = 'Your decision is stored, and nothing will run: the client withdrew the request.'
 const NO_APPROVAL = 'Nothing is decided: the request does not exist any more.'
-/** Answers under way. Beyond this number no answer is sent; the next press shows the decision. */
+/** Limits of answers that are being sent. Beyond them, no answer is sent; the next press shows the decision. */
 const ANSWERS = { most: 200, ofWorkspace: 40, ofCredential: 20 }
 
 declare module 'fastify' {
@@ -172,7 +174,7 @@ export function slackRoutes(
     return askedText(slackLinkAddress(placeOf(environment), webhookId, code))
   }
 
-  /** Not awaited, because Slack waits three seconds at most. */
+  /** Not awaited, because Slack waits at most three seconds. */
   function answer(webhook: WebhookRow, holder: Holder, { responseUrl }: SlackPress, messages: object[]): void {
     // A request must not make the server call another host.
     if (URL.parse(responseUrl)?.origin !== new URL(webhook.url).origin || !answers.take(holder, 1)) {
