@@ -1,4 +1,4 @@
-/** Per node. A password hash takes 19 MiB and a thread that other work needs too. */
+/** Limits sign-in attempts on each node. A password hash takes 19 MiB and a thread that other work needs too. */
 import type { FastifyRequest, FastifyReply } from 'fastify'
 import { holderOf, network, createWindows, type Taken, createRateLimit, limitRate } from '../tenants/rate-limit.ts'
 import { refuse, type Refusal } from '../web/reply-error.ts'
@@ -9,7 +9,7 @@ export type Attempts = ReturnType<typeof createAttempts>
 interface AttemptLimits {
   perAddress: number
   perAccount: number
-  /** Sign-ins that an address began at the identity provider and did not finish. */
+  /** Sign-ins of one address that began at the identity provider and have not finished. */
   begunPerAddress: number
   windowSeconds: number
 }
@@ -22,7 +22,10 @@ const HASHES = {
   tooMany: refuse('overloaded', 'Too many passwords are being checked'),
 }
 
-/** An attempt counts from its start, and a success gives it back: a hundred people behind one address can sign in. */
+/**
+ * An attempt counts from its start, and a success is subtracted again, so that a hundred people behind one address can
+ * sign in.
+ */
 export function createAttempts(limits: AttemptLimits = LIMITS) {
   const { perAddress, perAccount, begunPerAddress, windowSeconds } = limits
   const addresses = createWindows({ windowMs: windowSeconds * 1_000 })
@@ -35,7 +38,7 @@ export function createAttempts(limits: AttemptLimits = LIMITS) {
     on: (account: string) => check(accounts.take(account, perAccount)),
     begin: (address: string) => check(begun.take(network(address), begunPerAddress)),
     finished: (address: string) => begun.giveBack(network(address)),
-    /** The attempt of `from` was right, although the account is not signed in yet. */
+    /** The password of the attempt was right, although the account is not signed in yet. */
     passed: (address: string) => addresses.giveBack(network(address)),
     succeeded(account: string, address: string): void {
       accounts.forget(account)

@@ -11,7 +11,7 @@ export interface Acting {
   request: AuditedRequest
 }
 
-/** A request of Fastify fits. */
+/** The parts of a Fastify request that an entry needs. */
 export interface AuditedRequest {
   id: string
   ip: string
@@ -23,7 +23,7 @@ export function actingIn(request: FastifyRequest): Acting {
   return { scope: operator, request }
 }
 
-/** `detail` holds no secrets, payloads or comments. The actor comes from the credentials, never from the body. */
+/** `detail` must have no secrets, payloads or comments. The actor comes from the credentials, never from the body. */
 export function auditOf(
   request: FastifyRequest,
   now: number,

@@ -102,7 +102,7 @@ export function bearerOf({ headers }: FastifyRequest): string | undefined {
 function unauthenticated(request: FastifyRequest, reply: FastifyReply): Refusal {
   const { authorization } = request.headers
   const sent = bearerOf(request) !== undefined
-  // RFC 6750: report the error only if a token was sent.
+  // RFC 6750: name the error only if a token was sent.
   void reply.header('www-authenticate', `Bearer realm="tacho"${sent ? ', error="invalid_token"' : ''}`)
   if (sent) return refuse('unauthenticated', 'The operator token is unknown, expired or revoked')
   if (authorization === undefined && sessionTokenOf(request) !== null) {
@@ -111,7 +111,10 @@ function unauthenticated(request: FastifyRequest, reply: FastifyReply): Refusal 
   return refuse('unauthenticated', 'Send the header Authorization: Bearer <operator token>, or sign in')
 }
 
-/** Pages cannot change these headers. Without them and without a cookie, a request is not from a browser. */
+/**
+ * Whether a request comes from another origin. Pages cannot change these headers. A request without them and without a
+ * cookie is not from a browser.
+ */
 export function foreignOrigin(
   request: FastifyRequest,
   publicUrl: string | null,

@@ -29,7 +29,7 @@ export interface AdmissionOptions {
   now: () => number
 }
 
-/** The library turns it into a refusal. */
+/** The library turns this error into a refusal. */
 const deactivated = () => new Error('The directory has deactivated the person')
 
 /** How far the clocks of this machine and of the provider may differ. */
@@ -64,7 +64,7 @@ export function createAdmission(options: AdmissionOptions) {
     const groups = groupsIn(Object.hasOwn(claims, groupsClaim) ? claims[groupsClaim] : [])
     const managed = await storage.findManagedPerson(accountId, verifiedEmail(profile))
     if (managed?.active === 0) throw deactivated()
-    // A directory that sends its people also sends their groups.
+    // A directory that manages people also sends their groups, which then count instead.
     const granted = rolesOfGroups(managed?.groups ?? groups ?? [], groupRoles)
     await link(accountId, profile, granted.length > 0, request)
     const operator = await storage.findIdentity(accountId)
@@ -92,9 +92,9 @@ export function createAdmission(options: AdmissionOptions) {
     await storage.linkIdentity(identity, { replaces: isInvited, now: now() }, [audit])
   }
 
-  /** The library has verified signature, issuer, audience, end and nonce, and that there is a time of issue. */
+  /** The library has verified signature, issuer, audience and expiry, and that there is a time of issue. */
   function subjectOf({ sub, aud, azp, iat }: Profile): string {
-    // A token for several parties names the one that it was issued to (OpenID Connect Core 3.1.3.7).
+    // A token for several parties must name us as the one that it was issued to (OpenID Connect Core 3.1.3.7).
     const isForUs = azp === undefined ? !Array.isArray(aud) || aud.length === 1 : azp === clientId
     if (!isForUs) throw new Error('The id token is for another party')
     if (!(Number(iat) <= now() / 1000 + CLOCKS_DIFFER_S)) throw new Error('The id token is from the future')
@@ -102,7 +102,7 @@ export function createAdmission(options: AdmissionOptions) {
     return sub
   }
 
-  /** Whether an invitation brought the person. */
+  /** Whether the person is admitted by an invitation. */
   async function admitAddress(
     email: string,
     profile: Profile,

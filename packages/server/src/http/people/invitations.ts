@@ -35,7 +35,7 @@ import { listById } from '../web/paging.ts'
 import { pick, isoOf } from '../../domain/web/shown.ts'
 import type { OperatorDeps } from '../web/operator-serve.ts'
 
-/** Guesses that one process allows per hour. */
+/** Wrong tokens that one process logs per hour. */
 const GUESSES_PER_HOUR = 20
 const NO_INVITATION = refuse('not_found', 'The invitation is unknown, used, revoked or expired')
 
@@ -164,7 +164,8 @@ export function invitationsRoutes(
       throw refuse('conflict', `${email} signs in at the identity provider; signing in accepts the invitation`)
     }
     attempts.on(email)
-    // An address without an account takes as long and gets the same answer: owners of a workspace may invite any.
+    // An address without an account takes as long and gets the same answer, because owners of a workspace may invite
+    // any address.
     const isRight = await attempts.inTurn(request, () => verifyPassword(password, operator?.passwordHash ?? null))
     if (!isRight || operator === null) {
       if (operator !== null) logRefused(operator.id, email, id, request)

@@ -1,6 +1,6 @@
 /**
  * Provisioning by a directory, such as Entra ID or Okta. Off without TACHO_SCIM_TOKEN, which is the only credential
- * here, and is good for nothing else.
+ * accepted here, and is valid nowhere else.
  */
 import { hash } from 'node:crypto'
 import { isUtf8 } from 'node:buffer'
@@ -135,7 +135,7 @@ export function scimRoutes(app: FastifyInstance, deps: Deps, limits: OperatorLim
   for (const method of ['GET', 'POST', 'PUT', 'PATCH', 'DELETE'] as const) {
     route(method, '/*', async ({ request }) => {
       const [path = ''] = request.url.slice(SCIM_PATH.length + 1).split('?', 1)
-      // RFC 7644 3.4.3 requires this of a provider without search, so that a client falls back to GET.
+      // RFC 7644 3.4.3: a provider without search must answer this, so that a client falls back to GET.
       if (/(?:^|\/)\.search$/.test(path)) throw new ScimFault(501, 'Search by GET with a filter')
       const [resource = ''] = path.split('/', 1)
       throw KNOWN.has(resource)
@@ -261,7 +261,7 @@ function one<Value>(value: Value | undefined): Value {
   return value
 }
 
-/** RFC 7644 3.9, for whole attributes. */
+/** RFC 7644 3.9, but only for whole attributes. */
 function chosenAttributes(body: object, { attributes, excludedAttributes }: Call['query']): object {
   const [wanted, unwanted] = [namesIn(attributes), namesIn(excludedAttributes)]
   if (wanted.length === 0 && unwanted.length === 0) return body

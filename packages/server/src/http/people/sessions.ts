@@ -110,7 +110,7 @@ export function secondFactorRoutes(deps: OperatorDeps, attempts: Attempts): void
     const library = await signIn.passwords()
     const headers = libraryHeaders(request, sessionCookie(request))
     const code = body.code.replaceAll(' ', '')
-    // Used up before the check, so that an observer cannot sign in with it meanwhile.
+    // Use up the code before it is checked, so that an observer cannot sign in with it meanwhile.
     if (!(await storage.useCode(operator.id, code, now())))
       return refuse('forbidden', 'The code is wrong or was already used')
     const answer = await readAnswer(await library.api.verifyTOTP({ body: { code }, headers, asResponse: true }))
@@ -122,7 +122,8 @@ export function secondFactorRoutes(deps: OperatorDeps, attempts: Attempts): void
     attempts.succeeded(operator.email, request.ip)
     setCookies(request, reply, answer.setCookies, config.publicUrl)
     await storage.appendAudit(audit(operator.id))
-    // Other sessions began without the second factor. The library may have replaced the own one.
+    // End other sessions, because they began without the second factor. The library may have replaced the caller's
+    // session.
     const token = sessionTokenIn(answer.setCookies)
     const operatorSession = token === null ? session : await storage.findSession(sessionCredential(token).hash)
     await storage.endSessions(operator.id, { exceptId: operatorSession?.sessionId ?? session.sessionId }, [])

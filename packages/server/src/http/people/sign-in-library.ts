@@ -1,6 +1,6 @@
 /**
  * better-auth needs 50 MB, so it loads at the first sign-in. We call its functions instead of exposing its endpoints:
- * ours check origin and rate, and report errors in our words.
+ * our endpoints check origin and rate, and report errors in our words.
  */
 import { AsyncLocalStorage } from 'node:async_hooks'
 import { randomBytes } from 'node:crypto'
@@ -53,9 +53,9 @@ export function createSignInLibrary(options: LibraryOptions) {
       passwords.catch(() => (passwords = null))
       return passwords
     },
-    /** The audit entries of what the library's callbacks do name this request. */
+    /** Runs `act` so that audit entries of the library's callbacks name this request. */
     within: <Result>(request: AuditedRequest, act: () => Promise<Result>) => requests.run(request, act),
-    /** Null if the provider's discovery document cannot be read at the moment, or names another issuer. */
+    /** Null if the provider's discovery document cannot be read now, or names another issuer. */
     async oidc() {
       if (identityProvider === null || publicUrl === null) throw new Error('No identity provider is configured')
       oidc ??= loadOidcLibrary(options, identityProvider, publicUrl, requests)
@@ -63,7 +63,7 @@ export function createSignInLibrary(options: LibraryOptions) {
       const library = await oidc
       const { socialProviders } = await library.$context
       const provider = Array.isArray(socialProviders) ? socialProviders.find(({ id }) => id === PROVIDER_ID) : undefined
-      // OpenID Connect Discovery 4.3. The setting has no slash at its end.
+      // The issuer must match (OpenID Connect Discovery 4.3). The setting has no slash at its end.
       if (provider?.issuer?.replace(/\/+$/, '') === identityProvider.issuer) return library
       oidc = null
       return null
@@ -108,7 +108,7 @@ async function loadOidcLibrary(
   const admit = createAdmission({ ...provider, storage, now })
   return betterAuth({
     ...common,
-    // An address with a path must be the whole base.
+    // An address with a path must be the complete base.
     baseURL: publicUrl + SIGN_IN_PATH,
     // The admission links accounts, so the library must not.
     account: { accountLinking: { enabled: false }, updateAccountOnSignIn: false },
@@ -171,7 +171,7 @@ async function commonOptions({ storage }: LibraryOptions) {
     verification: { storeIdentifier: 'hashed' as const },
     rateLimit: { enabled: false },
     telemetry: { enabled: false },
-    // Some of the library's log lines contain names of people.
+    // Off, because some of the library's log lines contain names of people.
     logger: { disabled: true },
     advanced: {
       cookiePrefix: COOKIE_PREFIX,

@@ -16,7 +16,7 @@ const MANY = 10_000
 
 export const newRecordId = (): string => uuidv7(Date.now())
 
-/** The store has only hashes of session tokens; the library gets back the tokens it passed in. */
+/** The store has only hashes of session tokens. So the library gets back the tokens that it passed. */
 export function signInRecords(
   storage: Pick<Storage, 'findSignIn' | 'createSignIn' | 'updateSignIn' | 'deleteSignIn'>,
 ): CustomAdapter {
@@ -146,7 +146,7 @@ export const COOKIE_PREFIX = 'tacho'
 export const SESSION_COOKIE = `${COOKIE_PREFIX}.session_token`
 export const SECOND_FACTOR_COOKIE = `${COOKIE_PREFIX}.two_factor`
 
-/** The cookie is the token and the library's signature, which 190 random bits make redundant. */
+/** The cookie is the token and the library's signature. The signature is not checked: the token has 190 random bits. */
 export function sessionTokenOf(request: FastifyRequest): string | null {
   const value = cookiesOf(request).get(SESSION_COOKIE)
   return value === undefined ? null : tokenIn(value)

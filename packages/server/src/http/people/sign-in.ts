@@ -105,7 +105,7 @@ export function signInRoutes(deps: OperatorDeps, attempts: Attempts): void {
       .send('')
   })
 
-  /** A person's browser shows the answer, so a refusal redirects to the page that explains the remedy. */
+  /** A person's browser shows the answer, so a refusal redirects to a page that says what to do. */
   async function finishOidc(
     request: FastifyRequest,
     reply: FastifyReply,
@@ -135,7 +135,7 @@ export function signInRoutes(deps: OperatorDeps, attempts: Attempts): void {
     onceCode: string | null = null,
   ): Promise<SignInResult | Refusal> {
     attempts.from(request.ip)
-    // With the session cookie, the library would check the code for that session.
+    // Pass only this cookie: with the session cookie, the library would check the code for that session.
     const cookies = cookieHeader(request, (name) => name === SECOND_FACTOR_COOKIE)
     const answer = await readAnswer(await ask(libraryHeaders(request, cookies)))
     if (answer.ok && onceCode !== null && !(await isFirstUse(answer, onceCode))) return WRONG_CODE
@@ -146,7 +146,9 @@ export function signInRoutes(deps: OperatorDeps, attempts: Attempts): void {
     return wrong
   }
 
-  /** An observer must not use the code too while it is valid (RFC 6238 5.2). */
+  /**
+   * Whether the code is used for the first time: an observer must not use it again while it is valid (RFC 6238 5.2).
+   */
   async function isFirstUse(answer: LibraryAnswer, code: string): Promise<boolean> {
     const session = await sessionIn(answer)
     if (session === null) return false
@@ -196,7 +198,7 @@ function challengeCookies(request: FastifyRequest): string {
   return cookieHeader(request, (name) => name.startsWith(`${COOKIE_PREFIX}.`) && name !== SESSION_COOKIE)
 }
 
-/** Only cookies of the sign-in library's answers are passed on, also those of errors, which can delete cookies. */
+/** Passes on only the library's cookies, also those of its errors, which can delete cookies. */
 
 export function libraryHeaders(request: FastifyRequest, cookie: string): Headers {
   const headers = new Headers({ [ADDRESS_HEADER]: request.ip })
@@ -226,7 +228,7 @@ export async function readAnswer(response: Response) {
 
 const WRONG_CODE = refuse('unauthenticated', 'The code is wrong, was already used, or the sign-in has expired')
 
-/** Null: the code is not the reason. */
+/** Null: the error has another reason than the code. */
 export function codeRefusal({ code }: LibraryAnswer): Refusal | null {
   switch (code) {
     case 'ACCOUNT_TEMPORARILY_LOCKED':
@@ -237,7 +239,7 @@ export function codeRefusal({ code }: LibraryAnswer): Refusal | null {
     case 'INVALID_TWO_FACTOR_COOKIE':
     case 'TOTP_NOT_ENABLED':
     case 'BACKUP_CODES_NOT_ENABLED':
-    // A concurrent sign-in used one of the account's recovery codes.
+    // A concurrent sign-in has used one of the account's recovery codes.
     case 'status 409':
       return WRONG_CODE
     default:

@@ -10,7 +10,7 @@ import { Shares } from '../../domain/tenants/shares.ts'
 import type { Holder } from '../../storage/engine/turns-by-workspace.ts'
 
 interface ServedConfiguration {
-  /** Weak, because compressing proxies remove strong tags, and then 304 is never sent. */
+  /** A weak tag, because compressing proxies remove strong tags, and then 304 is never sent. */
   tag: string
   body: Buffer
 }
@@ -135,29 +135,33 @@ interface Wait {
   response: ServerResponse
 }
 
-/** Answering takes a turn of this many, so that others are answered in between. */
+/** Requests that are answered in one turn, so that others run in between. */
 const WOKEN_AT_ONCE = 50
 const READ_AT_ONCE = 20
 
 /**
- * Requests that wait for another configuration than the one they have. Each holds a connection, a timer and an entry here, and costs
- * nothing until it ends:
+ * Requests that wait for another configuration than the one they have. Each takes a connection, a timer and an entry
+ * here, and no other work until it ends:
  *
- *   waiting --another configuration | its key has ended | its time is over | its client is gone | drain--> ended, once
+ *   waiting --another configuration
+ * its key has ended
+ * its time is over
+ * its client is gone
+ * drain--> ended, once
  *
- * A publication of this process wakes them at once. For one of another node, the poll of the control revision
- * makes this look again at the environments that are waited for.
+ * A publication of this process wakes them at once. For a publication of another node, the poll of the control revision
+ * makes this check every environment with waiting requests.
  */
 function createConfigurationWaits({ tagOf, waitingKeys, onError }: WaitsOptions) {
   const { configurationWaits: most, configurationWaitsOfWorkspace: ofWorkspace } = LIMITS
-  // The clients of an environment often share a key.
+  // Keys get the share of their workspace, because the clients of an environment often share a key.
   const shares = new Shares({ most, ofWorkspace, ofCredential: ofWorkspace })
   const environments = new Map<string, Map<() => void, string>>()
   let isClosed = false
   let looking: Promise<void> | null = null
   let lookAgain = false
 
-  /** False: it must be answered at once. `wake` is called once, in another turn. */
+  /** False: the request must be answered at once. `wake` is called once, in another turn. */
   function wait({ environmentId, holder, tag, ms, response }: Wait, wake: () => void): boolean {
     if (isClosed || !shares.take(holder, 1)) return false
     const waiting = environments.get(environmentId) ?? new Map<() => void, string>()
@@ -188,7 +192,7 @@ function createConfigurationWaits({ tagOf, waitingKeys, onError }: WaitsOptions)
     }
   }
 
-  /** Runs again if a change comes while it looks. */
+  /** Checks once more if a change arrives during a check. */
   function lookForChanges(): void {
     lookAgain = true
     looking ??= lookAll().finally(() => (looking = null))
@@ -209,7 +213,7 @@ function createConfigurationWaits({ tagOf, waitingKeys, onError }: WaitsOptions)
       await wakeFor(environmentId, await tagOf(environmentId))
     } catch (error) {
       onError(error)
-      // A damaged configuration, or a silent store: their clients ask again when their time is over.
+      // The configuration is damaged, or the store does not answer. The clients ask again when their wait ends.
     }
   }
 

@@ -7,7 +7,7 @@ export interface Poll {
   environmentId: string
   keyId: string
   clientId: string
-  /** ETag that the client had; '' if none. */
+  /** ETag that the client had; empty: none. */
   had: string
   tag: string
   /** The client stops after this poll. */
@@ -26,15 +26,17 @@ interface Seen extends Poll {
 }
 
 const MAX_IN_ALL = 10_000
-/** Longer than the refresh interval of clients. */
+/** How long after a change an environment's clients are written early. Longer than their refresh interval. */
 const CHANGING_MS = 60_000
 const CHANGING_AT_ONCE = 50
 const REVISION = /^(?:W\/)?"([0-9a-f]{64})"$/
 
-/** A client counts as current when it asks again after the change, which shows that it accepted the configuration. */
+/**
+ * A client counts as current only when it asks again after the change, which shows that it accepted the configuration.
+ */
 export function createConfigurationClients({ now, maxInAll = MAX_IN_ALL }: ConfigurationClientsOptions) {
   let environments = new Map<string, Map<string, Seen>>()
-  /** By environment: its tag, and when it was first seen here. */
+  /** For each environment, its tag and when this process first saw the tag. */
   const tags = new LRUCache<string, { tag: string; since: number }>({ max: maxInAll })
   let inAll = 0
 
@@ -74,7 +76,8 @@ export function createConfigurationClients({ now, maxInAll = MAX_IN_ALL }: Confi
       return seenIn(taken)
     },
     /**
-     * Takes only clients of environments whose configuration changed lately: an operator may be checking whether they have it.
+     * Takes only clients of environments whose configuration changed lately, because an operator may be checking
+     * whether they have it.
      */
     takeChanging(): ReadonlyMap<string, ConfigurationClientSeen[]> {
       const isChanging = ([id]: [string, unknown]) => (tags.get(id)?.since ?? -Infinity) > now() - CHANGING_MS
@@ -105,7 +108,7 @@ function toSeen(id: string, { keyId, had, tag, isClosing, at }: Seen): Configura
 const AGE = '"policyAgeMs":'
 
 /**
- * Clients that could not confirm their policies for long, and continue with their cached ones: they report this with each
+ * Clients that could not confirm their policies for long, and continue with cached ones. They report this with each
  * decision.
  */
 export function judgingByOld(events: readonly Pick<NewEvent, 'eventType' | 'clientId' | 'payload'>[]) {

@@ -25,7 +25,7 @@ import type { OperatorDeps, OperatorRequestOf } from '../web/operator-serve.ts'
 
 export function deploymentsRoutes({ serve, storage, configurations }: OperatorDeps): void {
   serve('listDeployments', async ({ environment: { id }, paging }) => {
-    // Read first: a publication in between then shows in the rows or not at all.
+    // Read this first: a publication in between is then shown in the rows, or not at all.
     const inForce = await storage.checkConfiguration(id)
     const placeOf = (row: DeploymentRow) => ({ kind: row.kind, id: row.id })
     const page = await listPage(paging, (asked) => storage.listDeployments(id, asked), toDeployment, placeOf)

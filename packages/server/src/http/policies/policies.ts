@@ -49,14 +49,14 @@ export function policiesRoutes({ serve, storage, bodyValidator }: OperatorDeps):
     await checkCondition(bodyValidator, body.condition, request)
     const version = newVersion(id, body, actor.name, at)
     const { newest } = await find(workspace.id, id)
-    // Two people must be given up by name: a program from before does not know of them.
+    // Only an explicit value removes the requirement of two people, because older clients do not know it.
     version.approvers = body.approvers ? version.approvers : newest.approvers
     if (!body.grants && newest.grants === 'never') version.grants = 'never'
-    // An older client does not know the template either, so only an empty text removes it.
+    // Older clients do not know the template either, so only an empty text removes it.
     if (typeof body.template !== 'string') version.template = newest.template
     checkApprovers(version)
     checkTemplate(version)
-    // A pipeline that writes an older policy again, unchanged, leaves its meaning as it is.
+    // A pipeline that sends an older policy again, unchanged, does not change its meaning.
     if (!body.onError && isSame(newest, { ...version, onError: null })) version.onError = null
     const follows = body.follows === undefined ? null : Number(body.follows)
     const entries = audit(id, auditDetail(version))
@@ -91,7 +91,7 @@ function newVersion(policyId: string, body: NewPolicyVersion, author: string, cr
   const onError = body.onError ?? defaultOnError(body)
   // One approver is stored as null, as in older versions.
   const approvers = body.approvers === 2 ? 2 : null
-  // The rule that follows from the severity is stored as null.
+  // Null also stands for the rule that follows from the severity.
   const grants = body.grants === grantsBySeverity(severity) ? null : (body.grants ?? null)
   const template = body.template || null
   const content = {
@@ -135,7 +135,7 @@ function isSame(one: PolicyVersionRow, other: NewPolicyVersionRow): boolean {
   return JSON.stringify(contentOf(one)) === JSON.stringify(contentOf(other))
 }
 
-/** Compiles patterns beside the requests of others. */
+/** Compiles the condition on a thread, because patterns would delay other requests. */
 export async function checkCondition(
   bodyValidator: BodyValidator,
   condition: string,

@@ -92,7 +92,7 @@ export function runtimeConfigRoutes(app: FastifyInstance, deps: Deps): void {
 const { method: METHOD, path, scopes: SCOPES } = ROUTES.loadRuntimeConfig
 const ROUTE = `${PUBLIC_PREFIX}${path}`
 const WAITING = `${ROUTE}?wait=`
-/** A larger one is sent in pieces. */
+/** A larger configuration is sent in pieces. */
 const WHOLE_BYTES = 65_536
 const LABELS = { method: METHOD, route: ROUTE, status: 304 }
 const FIXED_HEADERS = Object.entries({ ...REPLY_HEADERS, ...CONFIGURATION_CACHING }).flat()
@@ -114,7 +114,7 @@ export function answerUnchangedFirst(app: FastifyInstance, deps: Needs): void {
   })
 }
 
-/** Null: another request. */
+/** How long the request waits, in ms. Null: it is not such a poll. */
 function waitIn(url: string): number | null {
   if (!url.startsWith(WAITING)) return null
   const seconds = url.slice(WAITING.length)
@@ -124,7 +124,7 @@ function waitIn(url: string): number | null {
 
 interface Answering {
   deps: Needs
-  /** 0: at once. */
+  /** 0: answer at once. */
   waitMs: number
   framework: RequestListener
 }
@@ -140,7 +140,7 @@ function answerUnchanged(
   const plainRequest = plainHeaders(request.rawHeaders)
   if (plainRequest === null) return false
   const key = deps.keys.findRemembered(plainRequest.apiKey, deps.now())
-  // The framework resolves the client's address.
+  // Only the framework resolves the client's address, so leave such keys to it.
   if (key === null || key.allowedAddresses !== null || missingScopes(key, SCOPES).length > 0) return false
   const tag = deps.configurations.rememberedTag(key.environmentId)
   if (tag === null || !matchesTag(plainRequest.ifNoneMatch, tag)) return false
@@ -163,7 +163,10 @@ function answerUnchanged(
 
 class ToFramework extends Error {}
 
-/** Looks at everything again that can have changed during the wait, which was counted when it began. */
+/**
+ * Checks everything again that may have changed during the wait. The rate limit counted the request when the wait
+ * began.
+ */
 async function answerWoken(
   request: IncomingMessage,
   response: ServerResponse,
@@ -234,7 +237,7 @@ interface Given {
   isClosing: boolean
 }
 
-/** Every header on which the answer depends. */
+/** Every header that affects the answer. */
 const NO_HEADERS = {
   host: '',
   'x-api-key': '',
@@ -254,7 +257,7 @@ function plainHeaders(rawHeaders: readonly string[]): Given | null {
     knownHeaders[name] = rawHeaders[at + 1] ?? ''
   }
   const { host, 'x-api-key': apiKey, 'if-none-match': ifNoneMatch, 'x-service-client-id': clientId } = knownHeaders
-  // The framework's hooks close the connection of an unread body.
+  // Only the framework's hooks close the connection of an unread body.
   if (knownHeaders['transfer-encoding'] !== '') return null
   return host === '' || apiKey === '' || ifNoneMatch === ''
     ? null

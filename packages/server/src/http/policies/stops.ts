@@ -25,7 +25,7 @@ const TOO_MANY_NAMES = refuse(
 
 export function stopsRoutes({ serve, storage, configurations, now }: OperatorDeps, { feed }: ApprovalReader): void {
   serve('listStops', async ({ query: { state, runId }, environment, paging }) => {
-    // No run can have an id that cannot be stored.
+    // An id that cannot be stored belongs to no run.
     if (runId !== undefined && !isStorableText(runId))
       return { clients: await clientsOf(environment.id), items: [], nextCursor: null }
     const filter = { inEffect: state !== 'all', run: runId }

@@ -14,9 +14,9 @@ import { foundOr, refuse } from '../web/reply-error.ts'
 import type { OperatorDeps } from '../web/operator-serve.ts'
 
 const UNLABELLED_SHOWN = 50
-/** Tools without recent calls need no labels. */
+/** How far back calls are counted: tools without recent calls need no labels. */
 const COVERAGE_MS = 30 * 86_400_000
-/** Labels that `run.labels` and `origin` have by themselves. */
+/** Labels that `run.labels` and `origin` define themselves. */
 const OWN_LABELS: ReadonlySet<string> = new Set(Object.values(HISTORY_LABELS))
 
 export function toolLabelsRoutes({ serve, storage, configurations, bodyValidator }: OperatorDeps): void {
@@ -44,7 +44,7 @@ export function toolLabelsRoutes({ serve, storage, configurations, bodyValidator
   }
 }
 
-/** Faults of rules, with their places; also of those that only a simulation uses. */
+/** Faults of rules, with their places, even of rules that only a simulation uses. */
 export async function checkLabels(
   bodyValidator: BodyValidator,
   labels: readonly ToolLabel[],
@@ -67,7 +67,7 @@ export async function checkLabels(
   return rules
 }
 
-/** Variables that clients know when they give labels. */
+/** Variables that clients know when they assign labels. */
 const READABLE = ['tool.name', 'tool.server', 'tool.annotations', 'tool.input', 'tool.output', 'now']
 
 /** Facts in a condition that no client can evaluate. */
