@@ -4,7 +4,7 @@
  *   none --large body--> running --it runs out of memory, or fails--> none: that body is refused, others get a new thread
  *                           └──close──> none: all are rejected
  *
- * A thread has one body to work on and one to go on with. The others wait, and workspaces take turns.
+ * A thread gets one body to work on and the next one. The others wait, and workspaces take turns.
  */
 import { Worker } from 'node:worker_threads'
 import { waitForTurn } from '../web/turns.ts'
@@ -24,11 +24,11 @@ import type { SchemaFault } from '../../domain/web/schema-faults.ts'
 
 /** Up to these sizes, even the slowest body is validated within a few milliseconds. */
 const DIRECT_BYTES = { batch: 128 * 1024, telemetry: 32 * 1024 }
-/** Telemetry beyond it takes seconds: other telemetry does not wait for it. */
+/** Telemetry of more bytes takes seconds, so it has a separate thread for which other telemetry does not wait. */
 const BULK_BYTES = 2 * 1_048_576
 const BODIES_IN_THREAD = 2
 
-/** Several times what the largest body takes. Beyond it, the thread ends instead of the process. */
+/** Several times what the largest body takes. Above this limit, the thread ends, not the process. */
 const HEAP_MEGABYTES = 256
 const TOO_MUCH_MEMORY = {
   ok: false,
@@ -43,12 +43,12 @@ interface BodyTask {
   format: (TelemetryFormat & { maxPayloadBytes: number }) | null
   context: ValidationContext
 }
-/** The lines of an import are JSON inside of JSON, each with as many values as fit. */
+/** A task of its own, because the lines of an import contain JSON as text, each with as many values as fit. */
 interface ImportTask {
   importBody: Uint8Array
   workspaceId: string
 }
-/** Patterns that ignore case take 50 ms to compile. */
+/** A task for the thread, because patterns that ignore case take 50 ms to compile. */
 interface ConditionTask {
   condition: string
   ofLabels: boolean
@@ -81,7 +81,7 @@ export async function performTask(task: Task): Promise<ValidationResult> {
   }
   const { body, format, context } = task
   if (format) {
-    // Most installations never need protobuf.
+    // Imported on first use, because most installations never need protobuf.
     const { validateTelemetry } = await import('../../domain/record/otlp/telemetry-validation.ts')
     const validated = validateTelemetry(format, body, context)
     return validated.ok ? packTelemetry(validated) : validated
@@ -96,7 +96,7 @@ export function buffersIn(validated: ValidationResult): ArrayBuffer[] {
   return validated.batch.body === null ? [] : [validated.batch.body.buffer as ArrayBuffer]
 }
 
-/** By how much the limit of a telemetry request is above the default; the memory that one may take grows with it. */
+/** Factor by which the limit of a telemetry request exceeds the default. The memory that one may take grows with it. */
 export const telemetryScale = (maxBytes: number): number => Math.max(1, maxBytes / LIMITS.otlpBytes)
 
 export function createBodyValidator({
@@ -104,7 +104,7 @@ export function createBodyValidator({
   heapMegabytes = HEAP_MEGABYTES,
   telemetryScale: scale = 1,
 } = {}) {
-  // Own threads: a span takes several times as long as an event, and batches must not wait for spans.
+  // Separate threads: a span takes several times as long as an event, and batches must not wait for spans.
   const batches = createLane(directBytes.batch, heapMegabytes)
   const telemetry = createLane(directBytes.telemetry, heapMegabytes)
   const bulk = createLane(directBytes.telemetry, Math.ceil(heapMegabytes * scale))
@@ -129,7 +129,7 @@ export function createBodyValidator({
       const counted = await lane.perform({ metricsBody, encoding }, holder)
       return typeof counted === 'number' ? counted : 0
     },
-    /** `ofLabels`: of a rule of tool labels, which may read the output. */
+    /** `ofLabels`: the condition belongs to a rule of tool labels, so it may read the output. */
     conditionFaults: async (condition: string, holder: Holder, ofLabels = false) =>
       (await bulk.perform({ condition, ofLabels }, holder)) as SchemaFault[] | typeof TOO_MUCH_MEMORY,
     async close(): Promise<void> {
@@ -171,7 +171,7 @@ function createLane(directBytes: number, heapMegabytes: number) {
       sendNext()
     })
     started.once('error', (error) => (fault = error instanceof Error ? error : new Error(String(error))))
-    // All answers of the thread have arrived by now.
+    // Now all answers of the thread have arrived.
     started.once('exit', () => ended(fault))
     return started
   }

@@ -32,7 +32,7 @@ export function eventsRoutes(app: FastifyInstance, deps: Deps): void {
     },
   )
 
-  /** Nobody holds the events while the store works: each collection of garbage would copy them. */
+  /** Returns without the events: while the store works, each garbage collection would copy them. */
   async function handOver(request: FastifyRequest) {
     const { workspaceId, environmentId } = tenantOf(request)
     const receivedAt = now()
@@ -42,7 +42,7 @@ export function eventsRoutes(app: FastifyInstance, deps: Deps): void {
     const validated = await bodyValidator.validateBatch(body, context, holderOf(request))
     if (!validated.ok) return refuse(validated.code, validated.detail)
     const { batch } = validated
-    // The store takes the body, and with it the payloads.
+    // After this loop, the store owns the body and the payloads in it.
     for (const [clientId, had] of judgingByOld(batch.events)) {
       const keyId = request.apiKey?.id ?? ''
       configurationClients.record({ environmentId, keyId, clientId, had, tag: '', isClosing: false })
@@ -51,7 +51,7 @@ export function eventsRoutes(app: FastifyInstance, deps: Deps): void {
   }
 }
 
-/** The body alone in its buffer, so that the buffer can move to another thread. Buffers of small bodies have other bytes too. */
+/** The body as a whole buffer, which can move to another thread. Small bodies share a buffer with other bytes. */
 const ownBytes = (body: Buffer): Buffer =>
   body.length === body.buffer.byteLength ? body : Buffer.from(new Uint8Array(body).buffer)
 

@@ -1,5 +1,5 @@
 /**
- * Requests that OpenTelemetry exporters send, at whatever address, and the address that they should use. They never
+ * Recognizes requests of OpenTelemetry exporters at any address, and tells them the right one, because exporters never
  * repeat a request that gets a 404.
  */
 import type { IncomingHttpHeaders } from 'node:http'
@@ -12,11 +12,11 @@ export const PROTOBUF = 'application/x-protobuf'
 
 export const NO_GRPC =
   'There is no gRPC: set OTEL_EXPORTER_OTLP_PROTOCOL=http/protobuf, and let OTEL_EXPORTER_OTLP_ENDPOINT end with /openapi/v1/otlp'
-/** UNIMPLEMENTED is never retried. */
+/** Clients never retry UNIMPLEMENTED. */
 export const GRPC_HEADERS = { 'grpc-status': '12', 'grpc-message': NO_GRPC } as const
 
 const BASE = '/openapi/v1/otlp'
-/** A signal, a service of gRPC, or a base address. */
+/** The path of a signal, a service of gRPC, or a base address. */
 const TELEMETRY = /\/v1\/(?:traces|logs|metrics)\/?$|^\/opentelemetry\.proto\.|\/otlp(?:\/v1)?\/?$/
 const SIGNAL = /\/v1\/(?:traces|logs|metrics)(?=\/?$)/
 
@@ -35,7 +35,10 @@ export function isTelemetry(request: FastifyRequest): boolean {
   return TELEMETRY.test(pathOf(request)) || mediaType(request.headers) === PROTOBUF || speaksGrpc(request.headers)
 }
 
-/** To append to an error: exporters append the signal to a base address, but not to the address of one signal. */
+/**
+ * A sentence to append to an error. Exporters append the signal to a base address, but not to the address of one
+ * signal.
+ */
 export function addressAdvice(request: FastifyRequest): string {
   if (!isTelemetry(request)) return ''
   if (speaksGrpc(request.headers)) return `. ${NO_GRPC}`
@@ -47,8 +50,8 @@ export function addressAdvice(request: FastifyRequest): string {
 }
 
 /**
- * Answers gRPC, the default of several OpenTelemetry SDKs, in gRPC: its clients print the message of a status, and of anything
- * else only that the connection ended. Nothing is stored. The connection ends with the answer.
+ * Answers gRPC, the default of several OpenTelemetry SDKs, in gRPC. Its clients print the message of a gRPC status; for
+ * any other answer, they report only a lost connection. Nothing is stored. The connection ends with the answer.
  */
 
 const PREFACE = Buffer.from('PRI * HTTP/2.0\r\n')
@@ -83,7 +86,7 @@ export function createGrpcAnswers(onCall: OnCall): GrpcAnswers {
   }
 }
 
-/** Answers on sockets that it is handed; it does not listen on a port. */
+/** Answers on sockets that it receives; it does not listen on a port. */
 function answeringServer(onCall: (headers: IncomingHttpHeaders) => void): Http2Server {
   const server = createServer(BOUNDS)
   server.on('session', (session: ServerHttp2Session) => {
@@ -105,7 +108,10 @@ function answeringServer(onCall: (headers: IncomingHttpHeaders) => void): Http2S
   return server
 }
 
-/** A stream for HTTP/2, with what the HTTP/1 parser has read already. HTTP/2 cannot have the socket: that parser keeps its handle. */
+/**
+ * A stream for HTTP/2 that starts with what the HTTP/1 parser has already read. HTTP/2 cannot use the socket itself,
+ * because that parser keeps its handle.
+ */
 function joined(socket: Socket, begun: Buffer): Duplex {
   const stream = new Duplex({
     read: () => void socket.resume(),

@@ -1,6 +1,6 @@
 /**
- * Losses of clients, by API key: OpenTelemetry requests that exporters never retry, whose spans are missing from a run that looks
- * complete, and spools that are full.
+ * Losses that clients suffer, by API key: OpenTelemetry requests that exporters never retry, whose spans are missing
+ * from a run that looks complete, and full spools.
  */
 import { SPOOL_HEADER, SPOOL_TROUBLES } from '@tacho/contract/engine/words.ts'
 import type { FastifyInstance, FastifyRequest } from 'fastify'
@@ -11,7 +11,7 @@ import type { CredentialCache } from '../tenants/credential-cache.ts'
 import type { Metrics } from '../web/metrics.ts'
 import { isTelemetry } from './exporters.ts'
 
-/** Other statuses are retried (OTLP 1.9, "Retryable Response Codes"), or have no valid key. */
+/** Exporters retry other statuses (OTLP 1.9, "Retryable Response Codes"), or these have no valid key. */
 const NEVER_REPEATED = new Set([400, 403, 404, 405, 413, 415])
 const KEYS_MAX = 10_000
 const REASON_CHARS = 500
@@ -29,7 +29,10 @@ export function createLostRequestCounts({ keys, metrics, now }: Counting) {
   let ofKeys = new Map<string, LostRequests>()
   let spools = new Map<string, SpoolTroubleRow>()
   return {
-    /** A client reports this with a batch that is accepted: anybody with a key can send others. */
+    /**
+     * Clients report this with a batch. Call this only for accepted batches, because anybody with a key can send
+     * others.
+     */
     noteSpool(request: FastifyRequest): void {
       const trouble = SPOOL_TROUBLES.find((one) => one === request.headers[SPOOL_HEADER])
       const keyId = request.apiKey?.id
@@ -38,7 +41,7 @@ export function createLostRequestCounts({ keys, metrics, now }: Counting) {
       if (spools.size >= KEYS_MAX && !spools.has(keyId)) return
       spools.set(keyId, { environmentId: tenantOf(request).environmentId, keyId, trouble, at: now() })
     },
-    /** The key may be unknown: a wrong address is not behind the hook that checks it. */
+    /** The key may be unknown: the hook that checks keys does not run for a wrong address. */
     async count(request: Pick<FastifyRequest, 'ip' | 'headers'>, reason: string): Promise<void> {
       const presented = request.headers['x-api-key']
       if (typeof presented !== 'string' || unknownKeys.refusal(request) !== null) return
@@ -67,7 +70,7 @@ export function lostRequestHooks(app: FastifyInstance, { lostRequests }: { lostR
   })
 }
 
-/** Replies are our own problem documents. */
+/** Every reply here is a problem document of ours. */
 function reasonOf(payload: unknown): string {
   const { title, detail } = JSON.parse(String(payload)) as { title: string; detail?: string }
   return detail ?? title

@@ -39,7 +39,7 @@ export function operatorEventsRoutes(deps: OperatorDeps): void {
     const { rows, more, lookedTo }: EventRowsRead = isStorableText(`${eventType ?? ''}${q ?? ''}`)
       ? await storage.listEventRows(environment.id, run.id, { limit, order, filter, after })
       : { rows: [], more: false }
-    // In order of arrival, the list has no end: the last position is where the next read starts.
+    // In order of arrival, the list has no end: the next read continues after the last position.
     const { time, seq } = lookedTo ?? rows.at(-1) ?? after ?? BEGINNING
     const nextCursor = more || order === 'arrival' ? paging.cursorAt({ time, seq }) : null
     return { items: rows.map((row) => toEventRow(run, row)), nextCursor }

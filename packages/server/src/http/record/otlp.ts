@@ -41,7 +41,7 @@ export function otlpRoutes(app: FastifyInstance, deps: Deps): void {
         return replyError(request, reply, refuse(code, 'Retry the whole request; nothing is counted twice'))
       }
       if (validated.openTraces.length > 0) {
-        // When it is quiet depends on the rule of the environment.
+        // The earliest time at which any environment's rule can end the trace.
         const dueAt = receivedAt + LIMITS.stalledMinutesMin * 60_000
         // If the queue fails, the stalled rule ends the runs.
         await storage.queueTraceEnds(environmentId, validated.openTraces, dueAt).catch(() => undefined)

@@ -96,7 +96,7 @@ export function runCriteriaOf(query: RunFilterQuery, now: number, by: Judge): Ru
   return { ...criteria, hasGaps, approvalsLookedAt, scan: scanOf(query), score, unscored, unjudged, share }
 }
 
-/** Whether stored rows can match. False: no stored row has such a text. */
+/** False: no stored row can contain such a text. */
 export function isFindable(query: RunFilterQuery): boolean {
   return Object.values(query).every((value) => typeof value !== 'string' || isStorableText(value))
 }
@@ -152,7 +152,7 @@ function toRunView({ createdAt, ...view }: RunViewRow): RunView {
 }
 
 export function problemsRoutes({ serve, storage }: OperatorDeps): void {
-  // Each problem of an idle run may lie in a compressed block of its own.
+  // Takes turns, because each problem of an idle run may be in a different compressed block.
   const takeTurn = createTurnsOfWorkspaces(LIMITS.problemsAtOnce, 'pages of problems')
 
   serve('listRunProblems', ({ reply, environment, run, paging }) =>

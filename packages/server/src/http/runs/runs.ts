@@ -73,7 +73,7 @@ export async function runOf(storage: Pick<Storage, 'findRun'>, environmentId: st
   return foundOr(await storage.findRun(environmentId, runId), NO_RUN)
 }
 
-/** The same however the path spelled the run. */
+/** Binds cursors to the run's id, so that they are the same for both spellings of the path. */
 function eventsOfRun(environmentId: string, run: RunRow): readonly unknown[] {
   return [environmentId, 'events', run.id]
 }

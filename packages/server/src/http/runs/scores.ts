@@ -95,10 +95,10 @@ function mayJudge(actor: Actor, workspace: WorkspaceRow): boolean {
   return role !== null && includesRole(role, 'approver')
 }
 
-/** Drops methods, so that the judge can be cloned to a thread of the store. */
+/** Only data, without methods, so that the judge can be cloned to a thread of the store. */
 export const judgeOf = ({ kind, id }: Judge): Judge => ({ kind, id })
 
-/** By run: judgements of others that a judge does not see before judging the same. */
+/** By run: other judges' scores that a judge may not see before scoring the same. */
 export async function readHidden(
   storage: Pick<Storage, 'readHiddenScores'>,
   { environment, workspace, actor, query }: Reader,

@@ -15,7 +15,7 @@ import type { TimelinePlace } from '../../storage/record/events.ts'
 const OFF = refuse('conflict', 'Search is off in this environment. An admin can switch it on: `tacho search --enable`')
 const REMOVING = refuse('conflict', 'The previous index is still being deleted. Try again when its state is OFF')
 
-/** A person reads the payloads of these steps. */
+/** Few, because a person reads the payloads of these steps. */
 const STEPS_FOUND = 12
 
 export function searchRoutes({ serve, storage, work }: OperatorDeps): void {
@@ -40,7 +40,7 @@ export function searchRoutes({ serve, storage, work }: OperatorDeps): void {
   serve('findErasableSteps', async ({ body: { id }, reply, environment, at }) => {
     const settings = await storage.readSearchSettings(environment.id)
     if (settings?.state !== 'ON') return OFF
-    // A longer id is cut to its beginning: that finds some steps without the rest of it, and misses none.
+    // Only the beginning of a longer id is sought: this may find steps without the rest of it, but misses none.
     const words = wordsOf(id)
       .map(({ word }) => word)
       .slice(0, LIMITS.searchQueryWords)
@@ -72,7 +72,7 @@ function rangeOf(query: { from?: string; to?: string }, now: number): { from: nu
   const from = query.from === undefined ? to - LIMITS.searchedDaysDefault * DAY_MS : timeOf('from', query.from)
   if (to < from) throw refuseField('to', 'must not be before from')
   const days = LIMITS.searchedDaysMax
-  // The range may begin that long ago.
+  // The range may be this long.
   if (to - from > days * DAY_MS + LIMITS.eventFutureMs)
     throw refuseField('from', `must be at most ${days} days before to`)
   const within = (time: number) => Math.min(Math.max(time, 0), last)
@@ -103,7 +103,7 @@ function toSettings(row: SearchSettingsRow | null): SearchSettings {
   }
 }
 
-/** Between two pieces, other requests get their turn. */
+/** Bounds of a piece; other requests run between two pieces. */
 const PIECE = { limit: 250, pageBytes: 524_288 }
 
 export function runSearchRoutes({ serve, storage }: OperatorDeps): void {

@@ -1,6 +1,6 @@
 /**
- * Runs by the cost that is shown: what was sent, and what the calls without a cost probably cost. Estimates depend on prices,
- * which the store does not apply. So a filter by cost leaves out here what the store cannot, and the order by cost takes the
+ * Filters and orders runs by the shown cost: the sent costs, and estimates for calls without a cost. Estimates depend
+ * on prices, which the store does not apply. So the filter checks here what the store cannot, and the order takes the
  * estimates of the ended runs with the most tokens.
  */
 import { LIMITS } from '@tacho/contract/engine/limits.ts'

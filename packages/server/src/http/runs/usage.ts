@@ -77,7 +77,7 @@ export function usageRoutes(deps: OperatorDeps): void {
       let more = false
       let place: UsagePointPage['after'] = after
       for (let part = after?.part ?? 0; part < parts.length && !more; part++) {
-        // The remaining parts may be empty; then the next page is empty.
+        // Report more parts without reading them. If they are empty, the next page is empty.
         if (found.length === limit) return { rows: found, more: true }
         const left = { limit: limit - found.length, sort, after: place }
         const page = await storage.readUsagePoints(
@@ -92,7 +92,7 @@ export function usageRoutes(deps: OperatorDeps): void {
       return { rows: found, more }
     }
 
-    /** Sorted by the shown cost: estimates depend on prices, which the store does not apply. */
+    /** Sorted by the shown cost, because estimates depend on prices, which the store does not apply. */
     async function readDearest({ limit, after }: { limit: number; after: PartPlace | null }) {
       const found: UsagePointRow[] = []
       let more = true
@@ -128,7 +128,7 @@ export function usageRoutes(deps: OperatorDeps): void {
 
 type Part = Omit<UsageWindow, 'by'>
 
-/** Steps of a part have one length: neighbouring hours, days or months of the same length, or the whole window. */
+/** Each part has steps of one length: neighbouring hours, days or months of the same length, or the whole window. */
 function partsOf({ from, to }: TimeWindow, step: UsagePointsQuery['step'], zone: string): [Part, ...Part[]] {
   if (step === 'window') return [{ from, to, stepMs: Math.max(to - from, 1) }]
   const starts = { hour: fullHoursOf, day: daysOf, month: monthsOf }[step]

@@ -11,10 +11,10 @@ type Network = [address: ipaddr.IPv4 | ipaddr.IPv6, prefix: number]
 
 const MAPPED_BITS = 96
 
-/** In its one form, such as 192.0.2.0/24 for 192.0.2.7/24, or null. IPv4 within IPv6 is IPv4. */
+/** The canonical form, such as 192.0.2.0/24 for 192.0.2.7/24, or null. IPv4 within IPv6 becomes IPv4. */
 export function canonicalNetwork(text: string): string | null {
   const [address = '', prefix, ...more] = text.split('/')
-  // The library also reads forms such as 127.1 and 0x7f000001, and zones are names of one machine.
+  // Checked first: the library also reads forms such as 127.1 and 0x7f000001, and a zone is valid on only one machine.
   const version = address.includes('%') ? 0 : isIP(address)
   const bits = version === 4 ? 32 : 128
   if (version === 0 || more.length > 0 || (prefix !== undefined && !/^(0|[1-9]\d{0,2})$/.test(prefix))) return null
@@ -31,7 +31,7 @@ function unmapped([address, length]: Network): Network {
   return isMapped ? [address.toIPv4Address(), length - MAPPED_BITS] : [address, length]
 }
 
-/** By the list of a cached credential, which is parsed once. */
+/** Parsed once for each list of a cached credential. */
 const parsed = new WeakMap<readonly string[], readonly Network[]>()
 
 /** Null allows every address. */
@@ -63,7 +63,7 @@ export function wrongAddress({ ip }: { ip: string }, what: string): Refusal {
   return refuse('unauthenticated', `This ${what} is not valid from your address, ${ip}`)
 }
 
-/** Reports credentials that are used from a wrong address: once in ten minutes for each credential and network. */
+/** Reports credentials that are used from a refused address: once in ten minutes for each credential and network. */
 
 const QUIET_MS = 10 * 60_000
 /** Reports of one credential, over all networks. */

@@ -97,7 +97,7 @@ export function missingScopes(key: FoundApiKey, scopes: readonly Scope[]): Scope
   return scopes.filter((scope) => !key.scopes.includes(scope))
 }
 
-/** The keys that a rotation replaced count as one. */
+/** The id of a key's family: a key and those that it replaced by rotation count as one. */
 export function familyOf(request: FastifyRequest): string {
   if (!request.apiKey) throw new Error('the route is not behind the API key hook')
   return keyFamilyOf(request.apiKey)
@@ -108,7 +108,10 @@ export function tenantOf(request: FastifyRequest): { workspaceId: string; enviro
   return request.apiKey
 }
 
-/** Cached keys are never refused here, so other clients behind the address are not blocked. */
+/**
+ * Limits unknown keys by address. Cached keys are never refused here, so other clients behind the address are not
+ * blocked.
+ */
 
 type UnknownKeys = ReturnType<typeof createUnknownKeys>
 

@@ -27,7 +27,7 @@ export function createCredentialCache<Row extends StoredCredential>({
   monotonicNow = () => performance.now(),
   maxEntries = 10_000,
 }: CredentialCacheOptions<Row>) {
-  // `max` would reserve the memory of all entries at once: 2 MB for all credentials.
+  // Not `max`, which would reserve the memory of all entries at once: 2 MB for all credentials.
   const bound = { maxSize: maxEntries, sizeCalculation: () => 1 }
   const known = new LRUCache<string, Row>(bound)
   const unknown = new LRUCache<string, true>(bound)
@@ -59,7 +59,7 @@ export function createCredentialCache<Row extends StoredCredential>({
     if (!presented) return null
     const row = await lookUp(presented.id, isTrusted)
     if (!row || !sameHash(row.hash, presented.hash)) return null
-    // Only a row that is still cached follows changes of the control tables.
+    // Cache only a row that is still cached, because only such rows follow changes of the control tables.
     if (known.peek(row.id) === row) verified.set(text, row)
     return validRow(row, now)
   }
@@ -85,7 +85,7 @@ export function createCredentialCache<Row extends StoredCredential>({
   return {
     find,
     findRemembered,
-    /** `askedAt` is monotonic: when the store was asked, not when it answered. */
+    /** `askedAt`: monotonic time at which the store was asked, not at which it answered. */
     observeRevision(newRevision: number, askedAt: number): void {
       observedAt = Math.max(observedAt, askedAt)
       if (newRevision === revision) return

@@ -91,7 +91,7 @@ export function createWindows({
   monotonicNow = () => performance.now(),
   maxSubjects = MAX_SUBJECTS,
 }: WindowsOptions) {
-  // `max` would reserve the memory of all subjects at once: 1.4 MB.
+  // Not `max`, which would reserve the memory of all subjects at once: 1.4 MB.
   const windows = new LRUCache<string, Window>({ maxSize: maxSubjects, sizeCalculation: () => 1 })
 
   return {
@@ -123,14 +123,14 @@ export function createWindows({
   }
 }
 
-/** Before a workspace is known, the operator or the address counts as one. */
+/** Before the workspace is known, the operator or the address stands for it. */
 export function holderOf({ apiKey, operator, actor, ip }: FastifyRequest): Holder {
   if (apiKey) return { workspace: apiKey.workspaceId, credential: apiKey.id }
   const credential = actor?.id ?? network(ip)
   return { workspace: operator?.workspace?.id ?? credential, credential }
 }
 
-/** The IPv4 address, even if mapped to IPv6; for IPv6 the /64, all of which one client has. */
+/** The IPv4 address, even if mapped to IPv6; for IPv6 the /64, because one client has all of it. */
 export function network(address: string): string {
   if (!ipaddr.isValid(address)) return address
   const parsed = ipaddr.process(address)

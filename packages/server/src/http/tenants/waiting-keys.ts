@@ -1,9 +1,9 @@
 /**
- * Long polls by API key, so that those of a key that has ended are over at once, on each node:
+ * Long polls by API key. When a key ends, its polls end at once, on each node:
  *
  *   waiting --its key is revoked, or its environment archived--> over: `end` is called, and its caller answers 401
  *
- * When the control tables change, one statement for 50 keys looks at the keys that wait, not one for each client.
+ * When the control tables change, one statement for 50 keys checks the waiting keys, instead of one for each client.
  */
 import type { Storage } from '../../storage/storage.ts'
 
@@ -21,7 +21,7 @@ export function createWaitingKeys({ storage, now, onError }: WaitingKeysOptions)
   let lookAgain = false
   let isLooking = false
 
-  /** `end` is called at most once. Returns how to stop. */
+  /** `end` is called at most once. Call the result to stop watching. */
   function watch(environmentId: string, keyId: string, end: () => void): () => void {
     const keys = environments.get(environmentId) ?? new Map<string, Set<() => void>>()
     const ends = keys.get(keyId) ?? new Set()
@@ -46,7 +46,7 @@ export function createWaitingKeys({ storage, now, onError }: WaitingKeysOptions)
           for (const id of ids.filter((asked) => !valid.has(asked))) for (const end of keys.get(id) ?? []) end()
         } catch (error) {
           onError(error)
-          // Their waits end when their time is over.
+          // These waits end when their time is over.
         }
       }
     }
