@@ -14,7 +14,7 @@ interface Progress {
   since: number
 }
 
-/** Bytes that a socket must take within `stalledMs`; others must take one. */
+/** Bytes that a socket must accept within `stalledMs`. Sockets that are missing here must accept one byte. */
 const paces = new WeakMap<Socket, number>()
 
 export function demandPace(socket: Socket, bytes: number): () => void {
@@ -82,21 +82,27 @@ export function boundIdleConnections(server: Server, most: number = LIMITS.idleC
 
 /**
  * A client may send requests ahead (RFC 9112, 9.3.2). Each waits here until the answers before it have been sent: an
- * answer made earlier would be held for a client that may never read.
+ * answer made earlier would be stored for a client that may never read it.
  */
 
-/** Requests of a connection that wait, and what the connection had sent when the first of them began to. */
+/**
+ * `count`: waiting requests of a connection. `sentBefore`: bytes that the connection had sent when the first of them
+ * began to wait.
+ */
 interface Waiting {
   count: number
   sentBefore: number
 }
 
 const connections = new WeakMap<Socket, Waiting>()
-/** The exchange that is under way. If it were kept longer, an idle connection would hold its last body. */
+/**
+ * The exchange in progress. It is deleted when it ends, because otherwise an idle connection would keep its last body
+ * in memory.
+ */
 const latest = new WeakMap<Socket, { request: IncomingMessage; response: ServerResponse }>()
 const ending = new WeakSet<Socket>()
 
-/** Runs before the listeners that the server has. */
+/** Runs before the server's existing listeners. */
 export function boundPipelines(server: Server, closed: () => void = () => undefined): void {
   const listeners = server.listeners('request')
   server.removeAllListeners('request')
@@ -105,7 +111,7 @@ export function boundPipelines(server: Server, closed: () => void = () => undefi
   }
   server.on('request', (request: IncomingMessage, response: ServerResponse) => {
     const { socket } = request
-    // The connection ends with the answer before this.
+    // The connection ends with the previous answer.
     if (!socket.writable) return
     boundPieces(request)
     const one = { request, response }
@@ -127,7 +133,7 @@ export function boundPipelines(server: Server, closed: () => void = () => undefi
     response.once('socket', () => {
       waiting.count -= 1
       if (waiting.count === 0) socket.resume()
-      // Other connections get their turns in between.
+      // Let other connections run in between.
       setImmediate(() => {
         if (socket.writable) serve(request, response)
       })
@@ -135,14 +141,14 @@ export function boundPipelines(server: Server, closed: () => void = () => undefi
   })
 }
 
-/** Once, when it is the turn of an answer to what the parser refused: never before another answer, or inside of it. */
+/** Answers once a request that the parser refused, when its turn comes: never before another answer, or inside one. */
 export function answerLast(socket: Socket, answer: () => void): void {
   if (ending.has(socket)) return
   ending.add(socket)
   const last = latest.get(socket)
   if (last === undefined) answer()
   else if (last.request.complete) last.response.once('close', answer)
-  // The body of the last request is what the parser refused.
+  // The parser refused the body of the last request.
   else if (last.response.socket === null) last.response.once('socket', answer)
   else if (last.response.headersSent) socket.destroy()
   else answer()
@@ -151,21 +157,21 @@ export function answerLast(socket: Socket, answer: () => void): void {
 function watch(socket: Socket): Waiting {
   const waiting = { count: 0, sentBefore: 0 }
   connections.set(socket, waiting)
-  // Node resumes a connection whenever its client has read an answer.
+  // Pause again: Node resumes a connection whenever its client has read an answer.
   socket.on('resume', () => {
     if (isFull(socket, waiting)) socket.pause()
   })
   return waiting
 }
 
-/** Bodies of waiting requests are in memory before anything counts them. */
+/** Limits the bytes of waiting requests, because their bodies are in memory before anything counts them. */
 function isFull(socket: Socket, { count, sentBefore }: Waiting): boolean {
   return count > 0 && socket.bytesRead - sentBefore > LIMITS.pipelinedBytes
 }
 
 /**
- * Node's HTTP parser has no public way to skip what it has read, so this file sets its internal properties. If Node changes
- * them, the server does more work, and answers the same.
+ * Node's HTTP parser has no public way to skip what it has read, so this file sets its internal properties. If Node
+ * changes these, the server does more work but gives the same answers.
  */
 
 type Parser = Record<number, unknown> & { constructor: { kOnBody?: number }; onIncoming: () => number }
@@ -174,22 +180,25 @@ type Parser = Record<number, unknown> & { constructor: { kOnBody?: number }; onI
 const UPGRADED = 2
 
 /**
- * Node parses all of what it read, up to a thousand requests, and makes an error for each when the connection closes. This
- * ends its parser at the next one.
+ * Node parses everything that it has read, up to a thousand requests, and makes an error for each when the connection
+ * closes. This ends its parser at the next request.
  */
 function skipRequests(socket: Socket): void {
   const parser = parserOf(socket)
   if (parser) parser.onIncoming = () => UPGRADED
 }
 
-/** Node makes a Buffer for each chunk of what it read: ten thousand for 64 KiB. It makes none of the rest of this read. */
+/**
+ * Node makes a Buffer for each chunk that it has read: ten thousand for 64 KiB. This makes it skip the rest of this
+ * read.
+ */
 function skipBody(socket: Socket): void {
   const parser = parserOf(socket)
   const onBody = parser?.constructor.kOnBody
   if (!parser || onBody === undefined || parser[onBody] === null) return
   const take = parser[onBody]
   parser[onBody] = null
-  // Node gives this parser to another connection only after this one has closed, which is later.
+  // Restored later: Node gives this parser to another connection only after this one has closed.
   setImmediate(() => {
     parser[onBody] = take
   })
@@ -200,18 +209,18 @@ function parserOf(socket: Socket & { parser?: Parser | null }): Parser | null {
 }
 
 /**
- * Bounds the pieces in which the body of a request comes. Each costs as much as many bytes, and one read of a connection
- * can bring ten thousand, before anything reads the body.
+ * Limits the pieces in which the body of a request arrives. Each costs as much as many bytes, and one read of a
+ * connection can contain ten thousand, before anything reads the body.
  */
 
-/** Pieces that a body may have, and one more for each of these bytes. Buffered writers are far below. */
+/** A body may have this many pieces, and one more for each of these bytes. Buffered writers need far fewer. */
 const PIECES = 4_096
 const BYTES_PER_PIECE = 16
 
-/** Their bodies are incomplete. Their connection must not be used again. */
+/** Requests with incomplete bodies. Their connection must not be used again. */
 const cut = new WeakSet<IncomingMessage>()
 
-/** Call it before anything reads the request. One that has too many pieces emits `cut`. */
+/** Call this before anything reads the request. A request with too many pieces emits `cut`. */
 export function boundPieces(request: IncomingMessage): void {
   const { 'transfer-encoding': encoding, 'content-length': length } = request.headers
   if (encoding === undefined && length === undefined) return
@@ -239,13 +248,13 @@ function cutBody(request: IncomingMessage): void {
 
 export const isCut = (request: IncomingMessage): boolean => cut.has(request)
 
-/** To parse the rest of a large body would be work for a refused client, so its connection is closed. */
+/** Closes the connection of a large unread body, because parsing the rest would be work for a refused client. */
 
 /** A client may continue to send until it notices the answer. Closing at once could lose the answer. */
 const LINGER_MS = 2_000
 const LINGER_BYTES = LIMITS.importBodyBytes
 
-/** Call it before the headers of the answer are written. */
+/** Call this before the headers of the answer are written. */
 export function closeIfUnread(request: IncomingMessage, response: ServerResponse): void {
   if (!isCut(request) && (request.complete || !isLong(request))) return
   response.setHeader('connection', 'close')
@@ -262,7 +271,7 @@ function lingerAtEnd(socket: Socket): void {
   socket.destroySoon = () => {
     if (socket.destroyed) return
     socket.end()
-    // Takes the bytes from Node's parser.
+    // Takes further bytes away from Node's parser.
     socket.on('data', () => undefined).removeAllListeners('data')
     let left = LINGER_BYTES
     socket.on('data', ({ length }: Buffer) => {

@@ -35,7 +35,7 @@ export function consoleRoutes(app: FastifyInstance, dist: string = DIST): void {
   serveFile(app, '/service-worker.js', path.join(dist, 'service-worker.js'), { ...unhashed, headers: WORKER_HEADERS })
 }
 
-/** A browser gets the console or the API reference; load balancers and people with curl get a few lines. */
+/** A browser gets the console or the API reference; load balancers and people with curl get a few lines of text. */
 export function frontRoute(app: FastifyInstance, { version, docs, console }: FrontOptions): void {
   const lines = [
     `Tacho ${version}`,
@@ -53,19 +53,19 @@ export function frontRoute(app: FastifyInstance, { version, docs, console }: Fro
 
 interface FrontOptions {
   version: string
-  /** Whether they are served. */
+  /** Whether the docs and the console are served. */
   docs: boolean
   console: boolean
 }
 
-/** A route `/*` would also match addresses that the router refuses as too long. */
+/** Not a route `/*`, which would also match addresses that the router refuses as too long. */
 export async function sendConsolePage(
   { url }: FastifyRequest,
   reply: FastifyReply,
   dist: string = DIST,
 ): Promise<FastifyReply> {
   void reply.code(200).headers(PAGE_HEADERS).type('text/html; charset=utf-8')
-  // Relative, because a proxy may have removed a path from the address that the browser knows.
+  // Relative, because a proxy may have removed part of the path that the browser knows.
   const [address = ''] = url.split('?', 1)
   const base = `./${'../'.repeat(Math.max(0, address.split('/').length - 2))}`
   return sendFile(reply, path.join(dist, 'index.html'), (page) =>

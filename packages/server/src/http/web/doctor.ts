@@ -8,9 +8,9 @@ import type { OperatorDeps } from './operator-serve.ts'
 import type { WorkBacklog } from '../../storage/engine/work.ts'
 
 const CLOCK_DRIFT_MS = 60_000
-/** File descriptors of the store, threads, files and requests to other servers. */
+/** File descriptors reserved for the store, threads, files and requests to other servers. */
 const OWN_DESCRIPTORS = 256
-/** Keys whose latest lost request is older are not mentioned. */
+/** Keys whose latest lost request is older than this are not mentioned. */
 const LOST_MS = 7 * 24 * 60 * 60_000
 const EARLIEST_NOW = Date.UTC(2026, 0, 1)
 
@@ -56,7 +56,7 @@ function addressCheck({ host, port, trustProxy }: Config): Check {
   return { name, ok: true, detail: `${listenText}. ${advice}` }
 }
 
-/** Each connection takes one; the store, threads and files take the others. */
+/** Each connection takes one descriptor; the store, threads and files take the rest. */
 function descriptorsCheck(limit: number | null): Check {
   const name = 'descriptors'
   const needed = LIMITS.idleConnections + OWN_DESCRIPTORS
@@ -70,7 +70,7 @@ function descriptorsCheck(limit: number | null): Check {
   }
 }
 
-/** Exporters drop such requests, so the runs they belong to look complete. */
+/** Exporters drop refused requests, so the runs that they belong to look complete. */
 function lostRequestsCheck({ keys, requests, latest }: LostRequestsSum, { otlpMaxBytes }: Config): Check {
   const name = 'telemetry'
   const limit = `OpenTelemetry requests may have ${otlpMaxBytes} bytes (--otlp-max-bytes)`
@@ -114,7 +114,7 @@ function isLoopback(host: string): boolean {
   return isIP(host) === 0 ? host === 'localhost' : ipaddr.process(host).range() === 'loopback'
 }
 
-/** Due work starts within a second; after this long, no worker is taking it. */
+/** Due work starts within a second. If it is this late, no worker is taking it. */
 const LATE_MS = 60_000
 
 export function workCheck(backlog: WorkBacklog[], now: number): Check {

@@ -10,7 +10,10 @@ import { sendInPieces } from './connections.ts'
 import { ROOT } from '../../program/program.ts'
 
 const FILES = path.join(ROOT, 'packages/server/src/http/web/docs')
-/** A packed program has copies (scripts/pack.mjs): installed with its package, another would report the installation to its makers. */
+/**
+ * A packed program contains copies (scripts/pack.mjs). If it were installed as a package, another package would report
+ * the installation to its makers.
+ */
 const COPIES = path.join(FILES, 'swagger-ui')
 const ASSETS = existsSync(COPIES)
   ? COPIES
@@ -59,7 +62,7 @@ const EXAMPLES_AT = 1_790_000_000_000
 
 const EXAMPLES_MS = 10 * 60_000
 
-/** Old events are rejected, so examples happen now. */
+/** Old events are rejected, so examples get current times. */
 function withTimesOf(now: number, text: string): string {
   return text.replaceAll(/\b17900000\d{5}\b/g, (time) => String(now + Number(time) - EXAMPLES_AT))
 }
@@ -75,7 +78,7 @@ export function documentsRoutes(app: FastifyInstance, { version, now }: Options)
     [OPERATOR_PREFIX, operatorDocument],
   ] as const
   for (const [prefix, make] of documents) {
-    // Half a megabyte that few servers are asked for, so the requests of a while share it.
+    // Requests within a while share this half megabyte, because few servers are asked for it.
     let text: string | null = null
     let made = { at: Number.NEGATIVE_INFINITY, bytes: Buffer.alloc(0) }
     app.get(`${prefix}/openapi.json`, (_request, reply) => {

@@ -8,12 +8,12 @@ export function everyReplyHooks(app: FastifyInstance, { draining }: Pick<Deps, '
   app.addHook('onRequest', (request, reply, done) => {
     void reply.header('x-request-id', request.id).headers(REPLY_HEADERS)
     const { hosts, authorizations } = countOnce(request.raw.rawHeaders)
-    // RFC 9112 3.2. With two, a proxy may have used the other one.
+    // RFC 9112 3.2. With two Host headers, a proxy may have used the other one.
     if (hosts > 1) replyError(request, reply, refuse('invalid_request', 'Send exactly one Host header'))
     else if (hosts === 0 && request.raw.httpVersion === '1.1') {
       replyError(request, reply, refuse('invalid_request', 'Send a Host header'))
     } else if (authorizations > 1) {
-      // Node would take the first, a proxy may have checked the other.
+      // With two headers, Node would take the first, but a proxy may have checked the other.
       replyError(request, reply, refuse('invalid_request', 'Send the Authorization header once'))
     } else done()
   })

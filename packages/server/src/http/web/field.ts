@@ -8,7 +8,7 @@ export function refuseField(name: string, message: string): Refusal {
   return refuse('invalid_request', `${name} ${message}`, { errors: [{ path: `/${name}`, message }] })
 }
 
-/** People write `workspace/environment`, or an id. */
+/** Refuses a slash, because people write `workspace/environment`, or an id. */
 export function checkTenantName(name: string): void {
   if (name.includes('/')) throw refuseField('name', 'must not contain a slash')
   if (isUuid(name)) throw refuseField('name', 'must not have the form of an id')
@@ -19,7 +19,7 @@ interface Shape {
   items?: Shape
 }
 
-/** Members beyond the schema are stored nowhere. */
+/** Checks only members in the schema, because others are stored nowhere. */
 export function checkTexts({ properties = {}, items }: Shape, value: unknown, path = ''): void {
   if (typeof value === 'string' && !isStorableText(value)) throw refuseField(path, UNSTORABLE)
   if (typeof value !== 'object' || value === null) return
@@ -55,7 +55,7 @@ export function networksOf(texts: string[] | null | undefined): string[] | null 
   return [...new Set(networks)]
 }
 
-/** The filter of a list as its store takes it. Null: no stored row has such a text. */
+/** The filter of a list in the store's form. Null: no stored row has such a text. */
 export function storedFilter<Rows extends Readonly<Record<string, FilterRow>>>(
   filters: Rows,
   query: object,

@@ -42,7 +42,10 @@ function load(file: string): Promise<Content> {
 
 const changeTimes = new Map<string, number>()
 
-/** A file that keeps its name when a build replaces it below a running server. While it is replaced, the former one. */
+/**
+ * Loads a file that keeps its name when a build replaces it while the server runs. During the replacement, returns the
+ * former one.
+ */
 async function loadNewest(file: string): Promise<Content> {
   const stats = await stat(file).catch(() => null)
   if (stats !== null && changeTimes.get(file) !== stats.mtimeMs) {
@@ -91,7 +94,7 @@ function sender(file: string, { caching, preCompressed = false, headers = {} }: 
   return async (request: FastifyRequest, reply: FastifyReply): Promise<FastifyReply> => {
     const [encoding, suffix] = encodings.find(([name]) => accepts(request, name)) ?? ['', '']
     const content = await loadFile(file + suffix).catch(nullIfAbsent)
-    // The page is of an earlier build, whose files are gone.
+    // The page is from an earlier build whose files no longer exist.
     if (content === null) {
       reply.callNotFound()
       return reply

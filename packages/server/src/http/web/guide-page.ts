@@ -10,7 +10,7 @@ export interface Source {
 
 type Token = ReturnType<InstanceType<typeof MarkdownIt>['parse']>[number]
 
-// Our own pages use <br> in tables.
+// HTML is allowed because our own pages use <br> in tables.
 const markdown = new MarkdownIt({ html: true })
 
 export function renderPage(pages: GuidePages, page: Source, front: Source): string {
@@ -24,7 +24,7 @@ export function renderPage(pages: GuidePages, page: Source, front: Source): stri
 export interface Hit {
   address: string
   title: string
-  /** The line in which the words stand, or begin to. */
+  /** The line that contains the words, or their beginning. */
   line: string
 }
 
@@ -52,7 +52,7 @@ interface Page {
 
 function wholePage({ address, title, main, query }: Page, pages: GuidePages, front: Source): string {
   const { escapeHtml } = markdown.utils
-  // A proxy may serve the docs below a path.
+  // Relative, because a proxy may serve the docs below a path.
   const root = '../'.repeat(address.split('/').length - 2)
   const html = `<!doctype html>
 <html lang="en">
@@ -82,7 +82,7 @@ ${main}</main>
   return html.replaceAll(/ (href|src|action)="\//g, ` $1="${root}`)
 }
 
-/** GitHub's ids, so that one link works in both places. */
+/** Uses GitHub's ids, so that one link works in both places. */
 function nameHeadings(tokens: Token[]): void {
   const used = new Map<string, number>()
   tokens.forEach((token, index) => {
@@ -123,7 +123,7 @@ function pageList(pages: GuidePages, front: Source, current: string): string {
   tokens.forEach(({ type, tag, children }, index) => {
     if (type === 'heading_open' && tag === 'h2') list += `<h2>${tokens[index + 1]?.content ?? ''}</h2>\n`
     for (const [at, token] of (children ?? []).entries()) {
-      // Only links that begin an item of a list; those in its explanation follow other words.
+      // Only links at the start of a list item; links in its explanation follow other words.
       if (token.type === 'text' && token.level === 0 && token.content !== ', ') break
       if (token.type !== 'link_open') continue
       const href = textOf(token, 'href')

@@ -39,7 +39,7 @@ export function guideRoutes(app: FastifyInstance): void {
   const pages = guidePages()
   const rendered = new Map<string, Promise<Buffer>>()
 
-  // A megabyte, read by the first search.
+  // A megabyte, read only at the first search.
   let texts: Promise<Source[]> | null = null
 
   async function render(file: string): Promise<Buffer> {
@@ -65,7 +65,7 @@ export function guideRoutes(app: FastifyInstance): void {
   }
 
   const files = new Map(Array.from(pages, ([file, address]) => [address, file]))
-  // A route for each page would outnumber all other routes, and every start would have to create them.
+  // One wildcard route: a route for each page would outnumber all others, and every start would have to create them.
   for (const route of [PREFIX, `${PREFIX}/*`]) {
     app.get(route, async (request, reply) => {
       const { '*': name } = request.params as { '*'?: string }

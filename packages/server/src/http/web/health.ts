@@ -1,4 +1,4 @@
-/** Whether the process lives (`/healthz`), and whether it can serve (`/readyz`). */
+/** `/healthz`: the process is running. `/readyz`: it can serve requests. */
 import type { FastifyInstance } from 'fastify'
 import { StorageError } from '../../storage/engine/store.ts'
 import type { Deps } from './deps.ts'
@@ -22,7 +22,7 @@ export function healthRoutes(app: FastifyInstance, { storage, draining }: Pick<D
     if (draining()) return refuse('shutting_down')
     const trouble = storage.trouble()
     if (trouble !== null) return refuse(trouble.code, trouble.reason)
-    // Shared, because anyone can ask.
+    // Concurrent requests share one ping, because anyone can send them.
     pinging ??= pingStore().finally(() => (pinging = null))
     return pinging
   }

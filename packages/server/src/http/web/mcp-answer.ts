@@ -4,7 +4,7 @@ import { createMcpHandler } from '@modelcontextprotocol/server'
 import type { FastifyInstance, FastifyRequest } from 'fastify'
 
 const NO_KEEP_ALIVE = 0
-/** There is nothing to subscribe to. The library's own error says that clients may try again. */
+/** There is nothing to subscribe to. The library's own error would tell clients to try again. */
 const SUBSCRIBE = 'subscriptions/listen'
 const METHOD_NOT_FOUND = { code: -32_601, message: 'Method not found' }
 
@@ -43,7 +43,7 @@ export async function answerMcp(
   return { status, type: response.headers.get('content-type'), text: await response.text() }
 }
 
-/** Each read has its own checks of the token and role, its own limits, and its own line in the log. */
+/** Sends each read through the API, so it has separate checks of token and role, limits, and a line in the log. */
 function fetchFrom(app: FastifyInstance, remoteAddress: string, end: AbortSignal): typeof globalThis.fetch {
   return async (url, { method, headers, body, signal } = {}) => {
     const reply = await app.inject({

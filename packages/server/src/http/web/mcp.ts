@@ -12,10 +12,10 @@ import { createSharedTurns, waitForTurn } from './turns.ts'
 import { sendInPieces } from './connections.ts'
 import { bearerOf, foreignOrigin } from '../people/caller.ts'
 
-/** Time for all reads of one message. Official clients give up after as long. */
+/** Timeout for all reads of one message. Official clients give up after the same time. */
 const READS_MS = 60_000
 
-/** A message gets its own server, which takes some milliseconds. */
+/** Bounded, because each message gets a separate server, which takes some milliseconds. */
 const RUNNING = { most: 8, ofWorkspace: 4, ofCredential: 4 }
 const TOO_MANY = refuse('overloaded', 'Too many messages of this token are waiting')
 
@@ -61,8 +61,8 @@ export function mcpRoutes(app: FastifyInstance, deps: Deps): void {
 }
 
 /**
- * Loaded by the first message, which most installations never get. Loading all parts at once would block the event loop for 0.1
- * s.
+ * Loaded at the first message, because most installations never get one. Loading all parts at once would block the
+ * event loop for 0.1 s.
  */
 async function loadAnswer() {
   await import('@modelcontextprotocol/core')
@@ -72,7 +72,7 @@ async function loadAnswer() {
   return import('./mcp-answer.ts')
 }
 
-/** A session cookie is not enough: browsers send it by themselves. */
+/** A session cookie is not accepted, because browsers send it by themselves. */
 function tokenOnlyHook(publicUrl: string | null): onRequestAsyncHookHandler {
   return async (request, reply) => {
     const foreign = foreignOrigin(request, publicUrl, { byCookie: false })
@@ -95,7 +95,7 @@ function messageIn(body: Buffer | null): object {
   } catch {
     throw refuse('invalid_json', jsonFault(text))
   }
-  // A batch of calls could read any amount in one request. MCP has none since 2025-06-18.
+  // A batch of calls could read any amount in one request. MCP has no batches since 2025-06-18.
   if (typeof message !== 'object' || message === null || Array.isArray(message)) {
     throw refuse('invalid_request', 'Send one JSON-RPC message, not a batch')
   }

@@ -62,7 +62,7 @@ export function createMetrics(sources: MetricsSources) {
     labelNames: ['trouble'],
     registers: [registry],
   })
-  // An increase needs a value before.
+  // Start at 0, because an increase is visible only after an earlier value.
   for (const trouble of SPOOL_TROUBLES) spools.inc({ trouble }, 0)
   const removed = new Counter({
     name: 'tacho_retention_removed_total',
@@ -205,7 +205,7 @@ function workMetrics(registry: Registry, storage: Storage): void {
     if (reading === null || performance.now() - reading.at >= BACKLOG_KEPT_MS) {
       const now = Date.now()
       const reads = Promise.all([storage.workBacklog(now), storage.countInForce(now)])
-      // The store does not answer: the other metrics matter even more.
+      // Even if the store does not answer, report the other metrics, which then matter even more.
       reading = {
         at: performance.now(),
         backlog: reads.then(

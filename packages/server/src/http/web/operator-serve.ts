@@ -1,6 +1,6 @@
 /**
- * A route of the operator API is served by its name. Its handler gets what its path names: the tenant, and the run. Its
- * entry in the audit log is declared in the route's row, and its cursors are bound to the row, the path and the query.
+ * Serves a route of the operator API by its name. The handler gets what the path names: the tenant, and the run. The
+ * route's row declares its audit entry, and its cursors are bound to the row, the path and the query.
  */
 import { createHash } from 'node:crypto'
 import type { FastifyInstance, FastifyRequest, FastifyReply } from 'fastify'
@@ -80,7 +80,7 @@ export function operatorDeps(app: FastifyInstance, deps: Deps): OperatorDeps {
         const route: OperatorRoute = OPERATOR_ROUTES[name]
         const namesRun = /\/runs\/\{runId\}(?!\/events\/)/.test(route.path)
         const once = onceByKey(route, storage, now)
-        // An import takes long to parse, so a thread does it, and its lines have their own checks.
+        // A thread parses an import, because that takes long, and its lines have separate checks.
         const rawBody = name === 'importEnvironment'
         serveRoute(app, route, { memory, replies, once, refused, rawBody }, async (routeRequest) => {
           const { request, params } = routeRequest
@@ -117,7 +117,7 @@ function audited(
   }
 }
 
-/** Every creation ends sooner, so an older claim belongs to a dead request. */
+/** Every creation ends within this time, so an older claim belongs to a dead request. */
 const DEAD_MS = 60 * 1000
 
 function onceByKey(

@@ -9,7 +9,7 @@ export interface ListQuery {
   cursor?: string
 }
 
-/** The pages of one list: where this one begins, and how the next one is named. */
+/** Pages of one list: where this page begins, and the cursor of the next. */
 export interface Paging {
   limit: number
   /** Null: from the beginning. */
@@ -34,7 +34,7 @@ export function createPaging(cursors: Cursors, of: readonly unknown[], query: Li
   }
 }
 
-/** `lookedTo`: where to continue, if not after the last row. */
+/** `lookedTo`: where to continue, if other than after the last row. */
 type Read<Row, Place, More = unknown> = (page: {
   limit: number
   after: Place | null
@@ -76,7 +76,7 @@ export function listById<Row extends { id: string }, Item>(
 
 export const byNumber = ({ number }: { number: number }): number => number
 
-/** A filter that no stored row can match. */
+/** The answer to a filter that no stored row can match. */
 export const NOTHING = { items: [], nextCursor: null }
 
 /** Opaque and authenticated. A cursor is bound to its tenant, list, filter or run, but not to the page size. */
@@ -85,7 +85,7 @@ export interface Cursors {
   read<Position>(list: readonly unknown[], cursor: string): Position | null
 }
 
-/** `secret` is in the store, so every node and restart reads the same cursors. */
+/** `secret` is stored, so that cursors stay valid on every node and after a restart. */
 export function cursors(secret: string): Cursors {
   const sign = (list: readonly unknown[], text: string): string =>
     createHmac('sha256', secret)

@@ -10,7 +10,7 @@ import { waitForTurn } from './turns.ts'
 import { Shares } from '../../domain/tenants/shares.ts'
 import type { Holder } from '../../storage/engine/turns-by-workspace.ts'
 
-/** A workspace may use one of this many equal parts. */
+/** The memory has this many equal parts; a workspace may use one. */
 const WORKSPACES = 4
 
 /** The shares keep unfinished uploads of one workspace or key from stopping the requests of others. */
@@ -21,7 +21,7 @@ export class BodyMemory {
   constructor(maxBytes: number, largestBody: number = LIMITS.otlpBytes) {
     this.maxBytes = maxBytes
     const ofWorkspace = Math.max(maxBytes / WORKSPACES, Math.min(2 * largestBody, maxBytes / 2))
-    // The largest body fits into the share, unless that leaves no room for others.
+    // The share has room for the largest body, unless that leaves no room for others.
     const ofLargest = largestBody + UNFINISHED_BYTES
     const ofCredential = ofLargest <= ofWorkspace ? Math.max(ofWorkspace / 2, ofLargest) : ofWorkspace / 2
     this.#shares = new Shares({ most: maxBytes, ofWorkspace, ofCredential })
@@ -48,7 +48,7 @@ export interface BodyLimits {
   memory: BodyMemory
   holder: Holder
   binaryType?: string
-  /** Error messages name the setting to change in an OpenTelemetry exporter. */
+  /** If true, error messages name the setting to change in an OpenTelemetry exporter. */
   isOfExporter?: boolean
 }
 
@@ -63,13 +63,16 @@ const DECODERS = new Map<string, (() => Transform) | null>([
   ['zstd', createZstdDecompress],
 ])
 
-/** How many times `maxBytes` may arrive compressed. It stops endless empty blocks, which decompress to nothing. */
+/** Most compressed bytes, as a multiple of `maxBytes`. Stops endless empty blocks, which decompress to nothing. */
 const COMPRESSED_SLACK = 2
 
-/** Node would read up to 2 MiB of each connection before it looks at another one: 40 large bodies take a tenth of a second. */
+/**
+ * Bodies from this size are read in turns: Node would read up to 2 MiB of each connection before the next, so 40 large
+ * bodies would take a tenth of a second.
+ */
 const PACED_FROM_BYTES = 65_536
 
-/** Connection, headers and objects of a request whose body has not arrived. */
+/** Memory for the connection, headers and objects of a request whose body has not arrived. */
 const UNFINISHED_BYTES = 8_192
 const TOO_MANY_BODIES = refuse('overloaded', 'Too many request bodies in memory')
 const TOO_MANY_PIECES = refuse('invalid_request', 'The body came in too many small pieces. Send larger chunks')
@@ -202,7 +205,7 @@ function encodingRefusal(knownEncoding: boolean): Refusal | null {
   return knownEncoding ? null : refuse('unsupported_media_type', 'Content-Encoding must be gzip, deflate, br or zstd')
 }
 
-/** At most twice the size of its bytes: many small pieces would take hundreds of times that. */
+/** Takes at most twice the size of its bytes, while many small pieces would take hundreds of times as much. */
 export class GrowingBuffer {
   readonly #maxBytes: number
   readonly #expected: number
@@ -228,7 +231,7 @@ export class GrowingBuffer {
 
   append(piece: Buffer, capacity = this.capacityFor(piece)): void {
     if (capacity !== this.capacity) {
-      // The usual body comes in one piece, which is kept unless it pins a much larger block of memory.
+      // The usual body arrives in one piece. Keep that piece unless it pins a much larger block of memory.
       if (capacity === piece.length && 2 * piece.length >= piece.buffer.byteLength) {
         this.#buffer = piece
         this.size = piece.length

@@ -21,7 +21,7 @@ interface RefusalDetails {
   current?: Problem['current']
 }
 
-/** Handlers throw or return it. A class, so that no parsed body can look like one. */
+/** Handlers throw or return it. A class, so that no parsed body can be taken for one. */
 export class Refusal extends Error {
   readonly code: ErrorCode
   readonly detail: string | undefined
@@ -60,7 +60,7 @@ export async function orRefusal<Result>(run: () => Result | Promise<Result>): Pr
   }
 }
 
-/** Replies contain what one key or person may see. */
+/** Replies contain what only one key or person may see, so nobody caches them. */
 export const REPLY_HEADERS = { 'cache-control': 'no-store', 'x-content-type-options': 'nosniff' } as const
 
 const PROBLEM_TYPE = 'application/problem+json; charset=utf-8'
@@ -105,7 +105,7 @@ export function errorHandlers(
 function methodsByPath(app: FastifyInstance): (path: string) => string[] {
   const routes = new Map<string, Set<string>>()
   app.addHook('onRoute', ({ url, method }) => {
-    // A wildcard's path may be a file that does not exist.
+    // Skip wildcards: their path may be a file that does not exist.
     if (url.includes('*')) return
     const methods = routes.get(url) ?? new Set()
     for (const each of [method].flat()) methods.add(each)
@@ -114,7 +114,7 @@ function methodsByPath(app: FastifyInstance): (path: string) => string[] {
   return (path) => {
     const parts = path.split('/')
     const fitting = [...routes].filter(([url]) => matches(url.split('/'), parts))
-    // The one with the fewest parameters is the one meant.
+    // Of several routes that match, the one with the fewest parameters applies.
     const [first] = fitting.sort(([one], [other]) => one.split('/:').length - other.split('/:').length)
     return [...(first?.[1] ?? [])].sort()
   }
@@ -127,7 +127,7 @@ function matches(pattern: string[], parts: string[]): boolean {
   )
 }
 
-/** A malformed address reaches no hook and no error handler of the router. */
+/** A malformed address reaches no hook and none of the router's error handlers. */
 export function frameworkErrors(error: FastifyError, request: FastifyRequest, reply: FastifyReply): void {
   const refusal = refusalOf(error)
   closeIfUnread(request.raw, reply.raw)

@@ -17,12 +17,15 @@ interface Waiting {
   start: (page: Page | Refusal) => void
 }
 
-/** Each builder blocks the event loop for some milliseconds. */
+/** Bounded, because each page that is built blocks the event loop for some milliseconds. */
 const BUILDERS = { most: 8, ofWorkspace: 2, ofCredential: 2 }
 const WAITING = { most: 1_000, ofWorkspace: 250, ofCredential: 125 }
-/** A workspace may use one of this many equal parts. */
+/** The memory has this many equal parts; a workspace may use one. */
 const WORKSPACES = 4
-/** Smaller replies are bounded by the number of connections: each has one (connections.ts). */
+/**
+ * Smaller replies are not counted: the number of connections bounds them, because each has at most one
+ * (connections.ts).
+ */
 const UNCOUNTED_BYTES = 16_384
 
 export class ReplyMemory {
@@ -57,7 +60,7 @@ export class ReplyMemory {
     return null
   }
 
-  /** Null: wait for other pages that are being built. */
+  /** Null: the reply must wait for other pages that are being built. */
   #decide(holder: Holder, mostBytes: number): Page | Refusal | null {
     if (!this.#building.fits(holder, 1)) return null
     if (!this.#memory.fits(holder, mostBytes)) {
@@ -88,7 +91,7 @@ export class ReplyMemory {
     })
   }
 
-  // Starts in the next turn of the event loop, so other requests run between two pages.
+  // Starts the next page in the next turn of the event loop, so that other requests run in between.
   #startNext(): void {
     if (this.#waiting.used > 0) setImmediate(() => this.#startOne())
   }

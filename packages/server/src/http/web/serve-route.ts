@@ -33,13 +33,13 @@ export interface RouteRequest<R extends Route> {
   params: R['params'] extends TObject ? Static<R['params']> : Record<string, never>
   query: R['query'] extends TObject ? Static<R['query']> : Record<string, never>
   headers: R['headers'] extends TObject ? Static<R['headers']> : Record<string, never>
-  /** Can have members beyond its schema: take those to store or to log by name. */
+  /** May have members beyond its schema, so name the members that you store or log. */
   body: R['body'] extends TSchema ? Static<R['body']> : undefined
   request: FastifyRequest
   reply: FastifyReply
 }
 
-/** A class, so that client data can never look like one. */
+/** A class, so that client data can never be taken for it. */
 export class RawJson {
   readonly text: string
 
@@ -93,7 +93,7 @@ export function serveRoute<R extends Route>(
     url: route.path.replaceAll(/\{(\w+)\}/g, ':$1'),
     config: { route },
     onRequest: route.body ? [bodyHook({ maxBytes: route.bodyBytes ?? 0, memory: options.memory }, options.admit)] : [],
-    // Synchronous when nothing needs to wait.
+    // Runs synchronously if nothing has to wait.
     handler: (request, reply) => {
       const params = checkParams?.(request.params) ?? {}
       if (isRefusal(params)) return replyError(request, reply, params)
@@ -153,10 +153,10 @@ function answerOf<R extends Route>(result: RouteReply<R>, reply: FastifyReply): 
   return result instanceof RawJson ? result.text : JSON.stringify(result)
 }
 
-/** Operator reads wait for a turn, so that one workspace cannot occupy the store's readers. */
+/** Replies from this size wait for a turn, so that one workspace cannot occupy the store's readers. */
 const READ_BYTES = 65_536
 
-/** 0: the reply does not wait for a turn. */
+/** 0: the reply needs no turn. */
 function pageBytesOf(route: Route): number {
   const { method, reply, replyBytes, replyType } = route
   const isList = 'properties' in reply && Object.hasOwn(reply.properties as object, 'nextCursor')
@@ -188,7 +188,7 @@ interface Property extends TSchema {
 
 const NO_QUERY = Type.Object({})
 
-/** Reject unknown parameters: with a misspelt filter, the reply would contain everything. */
+/** Rejects unknown parameters, because with a misspelt filter the reply would contain everything. */
 function unknownParameters(values: object, schema: TObject): SchemaFault[] {
   const known = Object.keys(schema.properties)
   const unknown = Object.keys(values).filter((name) => !Object.hasOwn(schema.properties, name))
@@ -200,7 +200,7 @@ function unknownParameters(values: object, schema: TObject): SchemaFault[] {
   })
 }
 
-/** Defaults are filled in. Ids of the form UUID come in lower case, as the store has them. */
+/** Fills in defaults. Turns UUIDs into lower case, as they are stored. */
 function queryChecker(schema: TObject, { subject = '', isClosed = false } = {}): (given: unknown) => object {
   const compiled = compiledAtFirstUse(schema)
   const names = Object.entries(schema.properties).map(([name, property]: [string, Property]) => ({
@@ -254,7 +254,7 @@ export function refuseBody({ code, detail, errors }: BodyFault): Refusal {
   return refuse(code, detail, errors && { errors })
 }
 
-/** Most of a hundred endpoints are rarely called: this saves start time and memory. */
+/** Compiles late, because most of a hundred endpoints are rarely called: this saves start time and memory. */
 function compiledAtFirstUse(schema: TSchema): () => Validator {
   let validator: Validator | undefined
   return () => (validator ??= Compile(schema))

@@ -1,6 +1,6 @@
 /**
- * Spreads work of a millisecond or more, so that a small request does not wait for earlier batches. Turns go round the
- * workspaces: a request waits for one turn of each other workspace, however many requests that workspace has.
+ * Spreads work of a millisecond or more, so that a small request does not wait for earlier batches. Workspaces take
+ * turns: a request waits for one turn of each other workspace, however many requests that workspace has.
  */
 import type { FastifyReply } from 'fastify'
 import { LIMITS } from '@tacho/contract/engine/limits.ts'
@@ -14,7 +14,7 @@ interface WaitingPiece {
   begin: () => void
 }
 
-/** Work that belongs to no request. */
+/** Holder of work that belongs to no request. */
 const NOBODY: Holder = { workspace: '', credential: '' }
 
 const waiting = new TurnsByWorkspace<WaitingPiece>()
@@ -44,7 +44,7 @@ export async function mapInTurns<Item, Result>(
   return results
 }
 
-/** A consumer that reads everything at once would get all pieces in one turn. */
+/** Yields pieces in separate turns: a consumer that reads everything at once would otherwise get all in one turn. */
 export async function* inTurns<Piece>(pieces: AsyncIterable<Piece>): AsyncGenerator<Piece> {
   for await (const piece of pieces) {
     yield piece
@@ -58,7 +58,7 @@ export interface Turn<Result> {
   run: (away: Away) => Promise<Result>
 }
 
-/** Gives the turn up during `wait`, and waits for another one after it. */
+/** Releases the turn during `wait`, and then waits for another one. */
 type Away = <Result>(wait: () => Promise<Result>) => Promise<Result>
 
 interface WaitingCall {
