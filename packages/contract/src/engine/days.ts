@@ -1,9 +1,9 @@
-/** Days as people have them: from midnight to midnight in a time zone, of 23 or 25 hours when the clock changes. Pure. */
+/** Calendar days, from midnight to midnight in a time zone: of 23 or 25 hours when the clock changes. Pure. */
 const HOUR_MS = 3_600_000
 const DAY_MS = 24 * HOUR_MS
 
 const formats = new Map<string, Intl.DateTimeFormat>()
-/** The caller's words choose zones, and each format takes memory. */
+/** Bounded, because callers choose zones, and each format takes memory. */
 const FORMATS_KEPT = 100
 
 /** False: no such time zone. */
@@ -18,7 +18,7 @@ export function isZone(zone: string): boolean {
 /** The zone of this machine or browser. */
 export const ownZone = (): string => Intl.DateTimeFormat().resolvedOptions().timeZone || 'UTC'
 
-/** Milliseconds that local time is ahead of UTC. */
+/** How many milliseconds local time is ahead of UTC. */
 export function offsetAt(time: number, zone: string): number {
   const parts = new Map(
     formatOf(zone)
@@ -30,7 +30,10 @@ export function offsetAt(time: number, zone: string): number {
   return local - Math.floor(time / 1_000) * 1_000
 }
 
-/** The time at which a local time is on the clock; the first, if it is twice, and the change itself if it is skipped. */
+/**
+ * The time at which clocks show a local time. If they show it twice, the first; if they skip it, the time of the
+ * change.
+ */
 export function timeAt(local: number, zone: string): number {
   const [before, after] = [offsetAt(local - DAY_MS, zone), offsetAt(local + DAY_MS, zone)]
   const times = [local - before, local - after].filter((time) => offsetAt(time, zone) === local - time)
@@ -64,7 +67,7 @@ export function dateOf(time: number, zone: string): string {
   return new Date(time + offsetAt(time, zone)).toISOString().slice(0, 10)
 }
 
-/** The starts of the parts of a window: its own start, and each midnight inside it. At most `most` + 1 of them. */
+/** The starts of a window's days: the window's own start, and each midnight inside it. At most `most` + 1. */
 export function daysOf({ from, to }: { from: number; to: number }, zone: string, most = Infinity): number[] {
   const starts: number[] = []
   for (let start = from; start < to && starts.length <= most; start = nextDay(startOfDay(start, zone), zone)) {

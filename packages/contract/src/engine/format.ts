@@ -15,10 +15,12 @@ function once<Format>(make: () => Format): () => Format {
 export const number = (value: number): string => inNumbers().format(value)
 export const compact = (value: number): string => (value < 10_000 ? inNumbers() : inShort()).format(value)
 
-/** Smaller amounts are shown as "less than" this one. Smaller differences count as none. */
+/** Smaller amounts are shown as "less than" this one. Smaller differences count as zero. */
 export const LEAST_MONEY = 0.0001
 
-/** US dollars, with the digits that a small amount needs: $12.30, $0.123, $0.00123, and `<$0.0001` for what is less. */
+/**
+ * US dollars, with the digits that a small amount needs: $12.30, $0.123, $0.00123, and `<$0.0001` for smaller amounts.
+ */
 export function money(amount: number): string {
   if (amount > 0 && amount < LEAST_MONEY) return `<$${LEAST_MONEY}`
   return `$${amount.toLocaleString('en-US', digitsOf(amount))}`
@@ -42,7 +44,7 @@ export function duration(ms: number): string {
   return hours % 24 === 0 ? `${days} d` : `${days} d ${hours % 24} h`
 }
 
-/** `12 %`. Neither `0 %` nor `100 %` unless it is exact. Empty without a whole. */
+/** `12 %`. `0 %` and `100 %` only if exact. Empty if the whole is zero. */
 export function percent(partialCount: number, whole: number): string {
   if (whole === 0) return ''
   const rounded = Math.round((100 * partialCount) / whole)
@@ -57,7 +59,7 @@ export function sizeLimit(bytes: number): string {
   return bytes % KIB === 0 ? `${bytes / KIB} KiB (${exact})` : exact
 }
 
-/** Clocks of machines and of the page differ by this much. */
+/** Clocks of machines and of the page may differ by this much. */
 const CLOCK_MS = 10_000
 
 /** `now`, `12 s ago`, `5 m ago`, `3 h ago`; a date in the future or beyond two days. */
@@ -70,7 +72,7 @@ export function relative(time: number, now: number): string {
   return Math.abs(ago) < 300 * 86_400_000 ? inDays().format(time) : inYears().format(time)
 }
 
-/** The question about a flow of values, and what the recorded runs answer. */
+/** A question about a flow of values, and the answer from recorded runs. */
 export interface AnsweredFlow {
   days: number
   /** The condition on the call that receives the value. */

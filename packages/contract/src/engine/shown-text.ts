@@ -1,30 +1,34 @@
 /**
- * Text of clients as a person may read it: nothing invisible, nothing that reorders or hides other text, and no letter that
- * only looks like another. Pure, and linear in the text. Source: docs/decisions/0153-texts-that-cannot-lie.md.
+ * Makes text of clients safe to read: nothing invisible, nothing that reorders or hides other text, and a warning for
+ * letters that only look like others. Pure, and linear in the text. Source:
+ * docs/decisions/0153-texts-that-cannot-lie.md.
  */
 
-/** `escape`: a character that would be invisible. `lookalike`: a word with letters that look like others; `note` names them. */
+/**
+ * `escape`: a character that would be invisible. `lookalike`: a word with letters that look like other letters; `note`
+ * names them.
+ */
 export type ShownPart =
   | { kind: 'text'; text: string }
   | { kind: 'escape'; text: string; raw: string }
   | { kind: 'lookalike'; text: string; note: string }
 
-/** Emoji are joined by characters that are invisible elsewhere. */
+/** Characters that join emoji. Elsewhere they are invisible. */
 const JOINS_EMOJI = String.raw`(?<=\p{Extended_Pictographic}\p{Emoji_Modifier}?\ufe0f?)\u200d(?=\p{Extended_Pictographic})|(?<=\p{Extended_Pictographic})\ufe0f`
-/** Controls, formats such as marks of direction, spaces that are not the space, characters without a glyph, overlays. */
+/** Controls, formats such as direction marks, spaces other than U+0020, characters without a glyph, and overlays. */
 const HIDDEN = String.raw`[\p{Cc}\p{Cf}\p{Zl}\p{Zp}\p{Co}\p{Cn}\p{Default_Ignorable_Code_Point}\u00a0\u1680\u2000-\u200a\u202f\u205f\u2800\u3000\u0334-\u0338\u20d2\u20d3\u20d8-\u20da\u20e5-\u20eb]`
 /** Marks beyond the third on one letter. No language needs them, and they can cover other lines. */
 const PILED = String.raw`(?<=\p{M}{3})\p{M}`
 const UNSAFE = new RegExp(`${JOINS_EMOJI}|(?<hidden>${HIDDEN}|${PILED})`, 'gu')
 
-/** Escapes what would not show: `\n`, `\u202e`. As in JSON, so escaped JSON stays the same JSON. */
+/** Escapes invisible characters: `\n`, `\u202e`. The escapes are those of JSON, so escaped JSON keeps its meaning. */
 export function printable(text: string): string {
   return text
     .toWellFormed()
     .replace(UNSAFE, (character, hidden: string | undefined) => (hidden === undefined ? character : escaped(character)))
 }
 
-/** The same for JSON text, whose line breaks and tabs are white space. It stays the same JSON. */
+/** Like `printable`, for JSON text, whose line breaks and tabs are white space. The JSON keeps its meaning. */
 export function printableJson(json: string): string {
   return json
     .toWellFormed()
@@ -44,7 +48,7 @@ function escaped(character: string): string {
   return SHORT.get(character) ?? (character.length === 1 ? unit(0) : unit(0) + unit(1))
 }
 
-/** `line breaks`: they show as they are, such as in a text of several lines. */
+/** `lineBreaks`: leave line breaks as they are, for a text of several lines. */
 export function shownParts(text: string, { lineBreaks = false }: { lineBreaks?: boolean } = {}): ShownPart[] {
   const wellFormed = text.toWellFormed()
   const parts: ShownPart[] = []
@@ -60,7 +64,7 @@ export function shownParts(text: string, { lineBreaks = false }: { lineBreaks?: 
   return parts
 }
 
-/** Warnings about the letters of a text, one sentence a word. Invisible characters do not part a word. */
+/** Warnings about the letters of a text, one sentence per word. Invisible characters do not divide a word. */
 export function lookalikes(text: string): string[] {
   const joined = text.toWellFormed().replace(UNSAFE, (character) => (/\s/u.test(character) ? ' ' : ''))
   const parts: ShownPart[] = []
@@ -74,7 +78,7 @@ export function lookalikes(text: string): string[] {
 const WORD = /[\p{L}\p{M}\p{N}_]+/gu
 const ASCII_ONLY = /^[\0-\u007f]*$/
 
-/** Adds to `parts`: as arguments of one call, 100,000 of them would not fit on the stack. */
+/** Adds to `parts` one by one, because 100,000 arguments of one call would not fit on the stack. */
 function readWords(text: string, parts: ShownPart[]): void {
   let end = 0
   const words = ASCII_ONLY.test(text) ? [] : text.matchAll(WORD)
@@ -94,7 +98,7 @@ const SCRIPTS = ['Latin', 'Cyrillic', 'Greek', 'Armenian', 'Cherokee', 'Coptic',
 )
 /** Wide and mathematical letters and digits, which look like plain ones. */
 const STYLED = /[\uff10-\uff19\uff21-\uff3a\uff41-\uff5a\u{1d400}-\u{1d7ff}]/gu
-/** Cyrillic and Greek letters with the shape of a Latin one. A word of nothing else reads as Latin. */
+/** Cyrillic and Greek letters with the shape of a Latin one. A word of only such letters looks Latin. */
 const LATIN_SHAPES = /^[асԁеһіјӏорԛѕԝхуүАВЕЗІЈКМНОРЅТХҮԌԜοανιυρκΑΒΕΖΗΙΚΜΝΟΡΤΥΧ_\p{N}]+$/u
 const LETTERS = 2
 const NAMED = 3
@@ -126,7 +130,7 @@ function named(letters: readonly string[]): string {
 
 /** A text that every store accepts, in at most `max` code points: well-formed, without NUL. */
 export function shortenedText(text: string, max: number): string {
-  // Cut first: everything below walks the whole text.
+  // Cut first, because everything below reads the whole text.
   const start = text.length > 2 * max ? text.slice(0, 2 * max) : text
   const clean = start.toWellFormed().replaceAll('\0', '\u{FFFD}')
   if (clean.length <= max) return clean

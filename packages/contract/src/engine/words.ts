@@ -9,7 +9,7 @@ export const RUN_OUTCOMES = ['COMPLETED', 'FAILED', 'CANCELLED'] as const
 
 export const RECORD_KINDS = ['DETECTION', 'RECOVERY'] as const
 
-/** Origin of an issue record: a client reported it, or the service saw the failure in an event. */
+/** Origin of an issue record: a client reported it, or the service detected the failure in an event. */
 export const RECORD_ORIGINS = ['CLIENT', 'SERVICE'] as const
 
 export const RECORD_STATUSES = ['RECEIVED', 'EVALUATING', 'DECIDED', 'FAILED'] as const
@@ -37,11 +37,11 @@ export type ProblemKind = (typeof PROBLEM_KINDS)[number]
 /** Effects of a policy on a matching tool call, from least to most strict. */
 export const POLICY_ACTIONS = ['ALLOW', 'WARN', 'REQUIRE_APPROVAL', 'BLOCK'] as const
 
-/** Effect of a policy on a call when its condition cannot be evaluated: as with a match, or as without one. */
+/** Effect of a policy on a call when its condition cannot be evaluated: as if the condition were true, or false. */
 export const ON_ERRORS = ['act', 'ignore'] as const
 export type OnError = (typeof ON_ERRORS)[number]
 
-/** Whether a person who decides may also allow calls to come. */
+/** Whether the person who decides may also allow later calls. */
 export const GRANT_RULES = ['allow', 'never'] as const
 export type GrantRule = (typeof GRANT_RULES)[number]
 
@@ -50,8 +50,8 @@ export const GRANT_SCOPES = ['input', 'tool', 'condition'] as const
 export type GrantScope = (typeof GRANT_SCOPES)[number]
 
 /**
- * The default of `onError`: a policy that holds calls up fails closed; for others the severity decides, as before `onError`
- * existed.
+ * The default of `onError`. A policy that holds calls back also applies if its condition fails; for others, the
+ * severity decides, as before `onError` existed.
  */
 export function defaultOnError({ action, severity }: { action: string; severity: string }): OnError {
   const holdsUp = action !== 'ALLOW' && action !== 'WARN'
@@ -70,7 +70,7 @@ export function includesRole(role: (typeof ROLES)[number], needed: (typeof ROLES
   return ROLES.indexOf(role) >= ROLES.indexOf(needed)
 }
 
-/** The environment of `tacho demo`. Programs use it only if it is named, or if there is no other. */
+/** The environment of `tacho demo`. Programs use it only if a person names it, or if there is no other. */
 export const DEMO_ENVIRONMENT = 'tacho-demo'
 
 export const DEPLOYABLE_KINDS = ['prompt', 'policy'] as const
@@ -110,7 +110,7 @@ export const WEBHOOK_EVENTS = [
 
 /** `standard`: signed JSON (Standard Webhooks). The others are messages for that service. */
 export const WEBHOOK_FORMATS = ['standard', 'slack', 'teams', 'pagerduty', 'mail'] as const
-/** Messages that people read, and that may show the beginning of an input. */
+/** Formats of messages for people, which may show the beginning of an input. */
 export const INPUT_FORMATS: readonly string[] = ['slack', 'teams', 'mail']
 
 /** Kinds of browser notifications. */
@@ -138,16 +138,16 @@ export const POLICY_ID_PATTERN = `^[a-z0-9][a-z0-9._-]{0,${LIMITS.policyIdChars 
 /** `1` for the first version of a prompt or policy, then `2`, … */
 export const VERSION_PATTERN = '^[1-9][0-9]{0,8}$'
 
-/** How far a client is with the runtime configuration of its environment. */
+/** How current a client's copy of the environment's runtime configuration is. */
 export const CLIENT_STANDINGS = ['CURRENT', 'UPDATING', 'BEHIND', 'SILENT'] as const
 
 /** Targets of `tacho stop`, from wide to narrow. */
 export const STOP_SCOPES = ['environment', 'agent', 'session', 'run'] as const
 
-/** A label contains no white space, and no marks that a condition or a list would have to escape. */
+/** No white space, and no characters that a condition or a list would have to escape. */
 export const TOOL_LABEL_PATTERN = '^[a-z][a-z0-9_-]*$'
 
-/** Providers that price long contexts differently do so above one of these numbers of input tokens. */
+/** Providers with other prices for long contexts apply them above one of these numbers of input tokens. */
 export const LONG_CONTEXTS = [128_000, 199_999, 200_000, 271_999, 272_000, 512_000] as const
 
 /** Kinds of data that an erasure can name. */
@@ -177,9 +177,9 @@ export const RUN_ACTIVITIES = ['ACTIVE', 'WAITING_FOR_APPROVAL', 'STALLED'] as c
 export type RunActivity = (typeof RUN_ACTIVITIES)[number]
 
 /**
- * Display names of event types. Any text is a type: one that is missing here is shown unchanged. Its payload is in PAYLOADS of
- * `record/payload.ts`, its colour in `event-type.tsx` of the console, its line in `step-line.ts` of the CLI, the parts that
- * metadata-only keeps in `metadata.ts` and `payload.py` of the SDKs.
+ * Display names of event types. Any text is a type; one that is missing here is shown unchanged. See also PAYLOADS in
+ * `record/payload.ts` for payloads, `event-type.tsx` of the console for colours, `step-line.ts` of the CLI for lines,
+ * and `metadata.ts` and `payload.py` of the SDKs for the parts that metadata-only keeps.
  */
 export const EVENT_TYPE_WORDS: ReadonlyMap<string, string> = new Map([
   ['USER_INPUT', 'User'],
@@ -200,24 +200,27 @@ export const EVENT_TYPE_WORDS: ReadonlyMap<string, string> = new Map([
 export const SCORE_KINDS = ['NUMBER', 'BOOLEAN', 'CATEGORY'] as const
 export type ScoreKind = (typeof SCORE_KINDS)[number]
 
-/** Filters compare names by < > =, and trim them. */
+/** Filters separate a name from its value by < > =, and trim names. */
 export const SCORE_NAME_PATTERN = '^[^<>=\\s](?:[^<>=\\x00-\\x1f]*[^<>=\\s])?$'
 
-/** With the value `true`, a batch may have events older than 30 days: they come from another system. Lower case, as Node has it. */
+/**
+ * With the value `true`, a batch may have events older than 30 days, because they come from another system. Lower case,
+ * as in Node.
+ */
 export const IMPORT_HEADER = 'x-tacho-import'
 
-/** Sent once, with a batch: since the previous delivery, the client's spool was full or began to fail. */
+/** A client sends this once, with a batch, after its spool became full or began to fail. */
 export const SPOOL_HEADER = 'x-tacho-spool'
 export const SPOOL_TROUBLES = ['full', 'failed'] as const
 export type SpoolTrouble = (typeof SPOOL_TROUBLES)[number]
 
-/** With the value `true`, a client asks for the configuration for the last time, because it ends. */
+/** With the value `true`, this is the client's last request for the configuration, because the client ends. */
 export const CLOSING_HEADER = 'x-tacho-closing'
 
-/** Seconds that a client may wait for a change of the configuration (`wait`). Absent: ask again at intervals. */
+/** Seconds that a client may wait for a change of the configuration (`wait`). If absent, clients poll at intervals. */
 export const WAIT_HEADER = 'x-tacho-wait'
 
-/** Results of a closed request: the first that is true. */
+/** Results of a closed request. The first one that is true counts. */
 export const HINDSIGHTS = {
   ran_before: 'It ran before a person decided',
   ran_anyway: 'It ran although it was rejected or had expired',
@@ -229,7 +232,7 @@ export const HINDSIGHTS = {
 } as const satisfies Record<string, string>
 export type Hindsight = keyof typeof HINDSIGHTS
 
-/** The ready sets of policies in examples/policies, and what each is for. */
+/** The policy sets in examples/policies, with the purpose of each. */
 export const POLICY_SETS = {
   trifecta: 'private data does not leave after untrusted text was read',
   'named-accounts': 'payments go only to accounts that the user named or that are ours',
@@ -238,16 +241,16 @@ export const POLICY_SETS = {
   'coding-agents-past': 'coding agents: no network after secrets, no push after untrusted text, no rm -r',
 } as const
 
-/** The message that the model, the record and the caller of a blocked call get. */
+/** The message of a stopped call for the model, the record and the caller. */
 export function stopMessage({ stoppedBy, reason }: { stoppedBy: string; reason: string }): string {
-  // Masks treat the text after a sign as the value of a name that ends with "token", as an operator token's name may.
+  // No colon after the name: masks treat the text after `token:` as a secret, and an operator token's name may end so.
   return `Stopped by ${stoppedBy}. Reason: ${reason}`
 }
 
-/** Ids of policies have no colon. */
+/** Policy ids have no colon, so this prefix is unique. */
 export const STOP_POLICY = 'stop:'
 
-/** Clients of every version evaluate it: each variable of the condition is of their first one. */
+/** Clients of every version must evaluate the condition, so it uses only variables that the first version has. */
 export function stopPolicy(stop: { id: string; stoppedBy: string; reason: string }, condition: string) {
   const message = stopMessage(stop)
   const name = Array.from(message.replace(/\s+/g, ' ')).slice(0, LIMITS.nameChars).join('')
