@@ -1,15 +1,15 @@
-/** How much of a run arrived, as a sentence. Pure. */
+/** Describes how much of a run arrived, in a sentence. Pure. */
 import { number } from '../engine/format.ts'
 import type { Completeness } from './completeness.ts'
 
-/** Why a client drops events. */
+/** Reasons for which a client drops events. */
 const BECAUSE: ReadonlyMap<string, string> = new Map([
   ['queue_full', 'its queue was full'],
   ['refused', 'the service did not accept the request'],
   ['failed', 'it could not record them'],
 ])
 
-/** `timeText`: how a time is shown. Without a full stop, so that it can follow a name. */
+/** `timeText`: formats a time. The text has no full stop, so that it can follow a name. */
 export function completenessText(runCompleteness: Completeness, timeText: (iso: string) => string): string {
   const { state, recorded, arrived, unnumbered, recorders } = runCompleteness
   if (state === 'COMPLETE') return `complete: ${number(arrived)} of ${events(recorded)}`
@@ -32,7 +32,7 @@ function gapsText(runCompleteness: Completeness, timeText: (iso: string) => stri
   return `${subject}: ${whyMissing(runCompleteness, timeText)}`
 }
 
-/** Why events are missing, of which there are some. */
+/** Why events are missing. Call this only if some are. */
 export function whyMissing(
   {
     recorded,

@@ -1,8 +1,8 @@
-/** JSON as text: a parser would round numbers, so recorded data is shown without one. */
+/** Reads JSON as text, because a parser would round the numbers in recorded data. */
 
 const STRING = /"(?:[^"\\]|\\.)*"/y
 
-/** The text of one member of an object. For a duplicate key, the last one. Null if missing. `text` must be valid JSON. */
+/** The text of one member of an object; of duplicate keys, the last one. Null if missing. `text` must be valid JSON. */
 export function memberText(text: string, name: string): string | null {
   let textSlice: string | null = null
   let depth = 0
@@ -87,7 +87,7 @@ interface RawJson {
   isRawJSON?: (value: unknown) => boolean
 }
 
-/** Absent in browsers of before 2025. */
+/** Missing in browsers from before 2025. */
 const { rawJSON, isRawJSON = () => false } = JSON as RawJson
 
 type Reviver = (key: string, value: unknown, context?: { source?: string }) => unknown

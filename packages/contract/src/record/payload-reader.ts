@@ -1,6 +1,6 @@
 /**
- * Reads the conventions of payloads. A payload may contain anything: members that do not follow them are left to the
- * JSON view.
+ * Reads payloads by their conventions. A payload may contain anything: only the JSON view shows members that do not
+ * follow the conventions.
  */
 export type Json = Readonly<Record<string, unknown>>
 
@@ -42,7 +42,7 @@ function messageOf(value: unknown): Message | null {
   return { role: textAt(value, 'role') ?? 'assistant', text, images, toolCalls }
 }
 
-/** The text of a message's content: a text, or parts of which some have one. */
+/** The text of a message's content: a text, or parts of which some are texts. */
 export function contentText(content: unknown): string {
   if (typeof content === 'string') return content
   if (!Array.isArray(content)) return ''
@@ -63,7 +63,7 @@ export function contentImages(content: unknown): string[] {
     .slice(0, IMAGES_MAX)
 }
 
-/** Further images are only in the JSON view. */
+/** Only the JSON view shows further images. */
 const IMAGES_MAX = 20
 
 function imageOf(contentPart: Json): string | null {
@@ -102,7 +102,7 @@ function anthropicCalls(content: unknown): Message['toolCalls'] {
   })
 }
 
-/** JSON within a text, where it is an object or a list. */
+/** Parses JSON inside a text if it is an object or a list. */
 export function parsed(value: unknown): unknown {
   if (typeof value !== 'string' || !/^\s*[[{]/.test(value)) return value
   try {

@@ -19,7 +19,7 @@ const toolCall = {
   approvalId: text('The approval that allowed the call'),
 }
 
-/** The names of each token count. The first one in the payload counts. */
+/** The names of each token count. If several are present, the first counts. */
 export const TOKEN_NAMES = {
   promptTokens: ['promptTokens', 'prompt_tokens', 'inputTokens', 'input_tokens'],
   completionTokens: ['completionTokens', 'completion_tokens', 'outputTokens', 'output_tokens'],
@@ -84,7 +84,7 @@ export const SessionOutcomePayload = convention('SessionOutcomePayload', 'Payloa
 })
 export type SessionOutcomePayload = Static<typeof SessionOutcomePayload>
 
-/** Numbers, yes or no, or a word. */
+/** A score's value: a number, true or false, or a word. */
 export const scoreValue = Type.Unsafe<number | boolean | string>({
   anyOf: [
     { type: 'number', minimum: -LIMITS.scoreNumberMax, maximum: LIMITS.scoreNumberMax },

@@ -1,5 +1,5 @@
 /**
- * The life of a tool call, as the events of its run tell it. The service, the console and the commands read it here.
+ * The states of a tool call, from the events of its run. The service, the console and the commands read them here.
  *
  *   asked ─┬─> never_ran                 cut, unreadable, unknown_tool, unfit; declined is no failure
  *          └─> judged ─┬─> blocked
@@ -7,7 +7,7 @@
  *                      │         └─> approved ─┐
  *                      └───────────────────────┴─> running ─> returned, failed, cancelled, did_not_report
  *
- * Each event tells one state. What became of a held call is in its approval.
+ * Each event shows one state. The approval of a held call shows its result.
  */
 import { isObject, textAt, type Json } from '../record/payload-reader.ts'
 
@@ -16,7 +16,7 @@ export type CallOutcome = (typeof CALL_OUTCOMES)[number]
 
 export type CallState = 'asked' | 'judged' | 'blocked' | 'held' | 'withdrawn' | 'handed_off' | 'running' | CallOutcome
 
-/** By the reason code of a call that never ran. */
+/** Texts by the reason code of a call that never ran. */
 const NEVER_RAN = new Map<unknown, string>([
   ['cut', 'the answer of the model was cut'],
   ['unreadable', 'its arguments cannot be read'],
@@ -25,10 +25,10 @@ const NEVER_RAN = new Map<unknown, string>([
   ['declined', 'declined'],
 ])
 
-/** Why a call never ran, in words. A code that is not known stays as it is. */
+/** Why a call never ran, as text. An unknown code stays as it is. */
 export const reasonText = (code: string): string => NEVER_RAN.get(code) ?? code
 
-/** How a TOOL_CALL ended. Older clients do not say: then an error is a failure. */
+/** How a TOOL_CALL ended. Older clients do not report it; for them, an error counts as a failure. */
 export function callOutcome(payload: Json): CallOutcome {
   const outcome = CALL_OUTCOMES.find((one) => one === payload['outcome'])
   return outcome ?? (isSet(payload['error']) || isSet(payload['exception']) ? 'failed' : 'returned')
@@ -36,19 +36,19 @@ export function callOutcome(payload: Json): CallOutcome {
 
 const isSet = (value: unknown) => value !== undefined && value !== null && value !== false
 
-/** A call that was cancelled or declined is no failure, and one that did not report may have worked. */
+/** Cancelled and declined calls are no failures, and one that did not report may have worked. */
 export function isFailedCall(payload: Json): boolean {
   const outcome = callOutcome(payload)
   return outcome === 'failed' || (outcome === 'never_ran' && payload['reasonCode'] !== 'declined')
 }
 
-/** Why a call never ran, as its client names it. Null: it ran, or the client does not say. */
+/** Why a call never ran, as its client reports it. Null: it ran, or the client does not report it. */
 export function neverRanCode(payload: Json): string | null {
   const code = callOutcome(payload) === 'never_ran' ? payload['reasonCode'] : undefined
   return typeof code === 'string' && NEVER_RAN.has(code) ? code : null
 }
 
-/** How a call ended, in words: `never ran: unknown tool`. */
+/** How a call ended, as text: `never ran: unknown tool`. */
 export function outcomeText(payload: Json): string {
   const outcome = callOutcome(payload)
   if (outcome !== 'never_ran') return outcome.replaceAll('_', ' ').replace('report', 'report back')
@@ -56,7 +56,7 @@ export function outcomeText(payload: Json): string {
   return why === undefined ? 'never ran' : `never ran: ${why}`
 }
 
-/** The note in a list on a TOOL_CALL that neither returned nor failed; null for the others. */
+/** The note for a list about a TOOL_CALL that neither returned nor failed; null for others. */
 export function unusualEnd(eventType: string, payload: Json): string | null {
   if (eventType !== 'TOOL_CALL') return null
   const outcome = callOutcome(payload)
@@ -67,7 +67,7 @@ export function unusualEnd(eventType: string, payload: Json): string | null {
 export interface AskedCall {
   id: string | null
   name: string
-  /** The text as received, if it is not JSON or the call was cut off. */
+  /** The text as received, if it is not JSON or the model's answer was cut. */
   arguments: string | null
   problem: string | null
 }
@@ -104,7 +104,7 @@ export const CALL_EVENTS: ReadonlySet<string> = new Set([
   'HANDOFF',
 ])
 
-/** The state that an event shows for the call with this id; null: it is not about the call. */
+/** The state of the call with this id that an event shows; null: the event is about something else. */
 export function callState({ eventType, payload }: Omit<CallEvent, 'eventId'>, toolCallId: string): CallState | null {
   if (eventType === 'LLM_CALL') return askedCalls(payload).some(({ id }) => id === toolCallId) ? 'asked' : null
   if (!CALL_EVENTS.has(eventType) || payload['toolCallId'] !== toolCallId) return null
@@ -117,8 +117,8 @@ export function callState({ eventType, payload }: Omit<CallEvent, 'eventId'>, to
 }
 
 /**
- * The events of the call that `eventId` is about, in the order given, which is that of time. An id that several model calls
- * used begins anew with each: an event belongs to the nearest one before it.
+ * The events of the call that `eventId` is about, in the given order, which must be that of time. Several model calls
+ * may use the same id. An event then belongs to the nearest of them before it.
  */
 export function callLife<Event extends CallEvent>(
   events: readonly Event[],

@@ -1,6 +1,6 @@
 /**
- * A tool call as a person reads it: a command with its output, or an edit as a difference of lines. By the shapes that coding
- * agents use, whatever they call their tools. Pure, and its work is bounded by the size of a payload.
+ * Describes a tool call for people: a command with its output, or an edit as a difference of lines. Recognizes them by
+ * the shapes that coding agents use, whatever the tool's name. Pure, and its work is bounded by the size of a payload.
  */
 import { contentText, inShort, isObject, textAt, type Json } from '../record/payload-reader.ts'
 
@@ -20,13 +20,13 @@ export interface ToldEdit {
   is: 'edit'
   /** The files of an edit. A patch may change several. */
   files: readonly string[]
-  /** Lines that belong together; between them, lines are left out. */
+  /** Groups of lines. Between two groups, lines are left out. */
   hunks: readonly (readonly DiffLine[])[]
   added: number
   removed: number
 }
 
-/** Lines around a change that did not change. */
+/** Unchanged lines that are shown around a change. */
 const CONTEXT = 3
 
 /** Null: neither a command nor an edit. */
@@ -46,8 +46,8 @@ export function toldCall({ input, output, error }: Json): ToldCommand | ToldEdit
 }
 
 /**
- * A call in one line: the command, the file, the task of a sub-agent, or its input. `pathText`: formats the file. A person who
- * decides about the call needs the whole path.
+ * A call in one line: the command, the file, the task of a sub-agent, or its input. `pathText` formats the file's path:
+ * a person who decides about the call needs the whole path.
  */
 export function callInShort(payload: Json, chars: number, pathText = (path: string) => path): string {
   const callFacts = toldCall(payload)
@@ -64,7 +64,7 @@ export function callInShort(payload: Json, chars: number, pathText = (path: stri
 
 const PATH_CHARS = 48
 
-/** The end of a long absolute path. People look for the file, and a row is cut at its end. */
+/** The end of a long absolute path, because people look for the file name, and a row cuts the end. */
 export function pathEnd(path: string): string {
   if (path.length <= PATH_CHARS || !/^(?:[/~\\]|[A-Za-z]:)/.test(path)) return path
   const parts = path.split(/(?=[/\\])/)
@@ -79,7 +79,7 @@ export function pathEnd(path: string): string {
   return `…${end}`
 }
 
-/** The result of a call, in one line. Empty: it has no more than the call. */
+/** The result of a call, in one line. Empty if it adds nothing to the call. */
 export function outputInShort(payload: Json, chars: number): string {
   const { input, output } = payload
   const callFacts = toldCall(payload)
@@ -89,7 +89,7 @@ export function outputInShort(payload: Json, chars: number): string {
   return inShort((isText ? outputText(output) : null) ?? output, chars)
 }
 
-/** Why a policy held a call back; empty if there is no more than its name, which is in `policyIds`. */
+/** Why a policy held a call back. Empty if only the policy's name is known, which is in `policyIds`. */
 export function decisionReason(payload: Json): string {
   const reason = textAt(payload, 'reason') ?? ''
   return Array.isArray(payload['policyIds']) ? reason.replace(/^policy "[^"]*"(: |$)/, '') : reason
@@ -146,7 +146,7 @@ function edited(files: readonly string[], hunks: readonly (readonly DiffLine[])[
   return { is: 'edit', files, hunks, added: count('added'), removed: count('removed') }
 }
 
-/** The difference that Claude Code computes itself. An empty one is of a new file. */
+/** The difference that Claude Code computes itself. It is empty for a new file. */
 function hunksOf(patch: unknown): DiffLine[][] | null {
   if (!Array.isArray(patch) || patch.length === 0) return null
   const hunks = patch.map((hunk: unknown) =>
@@ -168,7 +168,7 @@ function signedLine(line: string): DiffLine[] {
   return change ? [{ change, text: line.slice(1) }] : []
 }
 
-/** All lines between the first and the last that differ count as changed, so one pass is enough. */
+/** All lines from the first difference to the last count as changed, so one pass is enough. */
 function changed(before: string, after: string): DiffLine[] {
   const [old, next] = [linesOf(before), linesOf(after)]
   let start = 0
@@ -189,7 +189,7 @@ const linesOf = (text: string): string[] => (text === '' ? [] : text.replace(/\n
 const PATCH = /^\s*\*\*\* Begin Patch/
 const PATCHED = /^\*\*\* (?:Add|Update|Delete) File: ?(.*)$/
 
-/** The patch that Codex and others write: its lines have signs, and its other lines begin with `***` or `@@`. */
+/** The patch format of Codex and others: changed lines have signs, and other lines begin with `***` or `@@`. */
 function editOfPatch(patch: string): ToldEdit {
   const files: string[] = []
   const hunks: DiffLine[][] = []

@@ -20,7 +20,7 @@ import { RUN_FILTERS } from './run-filters.ts'
 import { FAILURE_PLACES, RUN_ACTIVITIES, RUN_SORTS, SCORE_KINDS, PROBLEM_KINDS } from '../engine/words.ts'
 import { CALL_OUTCOMES, type CallOutcome } from './call-life.ts'
 
-/** Names that events of a run give, in the order of their arrival. */
+/** Names from the events of a run, in order of arrival. */
 const names = (description: string) => Type.Array(Type.String(), { description })
 
 export const RunFailure = Type.Object(
@@ -60,7 +60,7 @@ export const RunScore = Type.Object(
 )
 export type RunScore = Static<typeof RunScore>
 
-/** A person who may judge sees the judgements of others only after their own, or on request. */
+/** A person who may judge sees other people's scores only after their own, or on request. */
 export const BlindQuery = Type.Object({
   blind: Type.Optional(
     Type.Enum(['true', 'false'], {

@@ -40,7 +40,7 @@ const longContext = Type.Object(
 
 const model = id(LIMITS.modelChars, 'Name of the model, as LLM_CALL events give it')
 
-/** A price of a workspace. It counts instead of the price table. */
+/** A price that a workspace sets. It replaces the price table's. */
 export const Price = Type.Object(
   {
     model,

@@ -1,4 +1,4 @@
-/** Why a person should look at an event: it has an error, or a policy held a call back. In words, on one line. */
+/** Why a person should look at an event: it has an error, or a policy held a call back. As text in one line. */
 import { callOutcome, outcomeText, type CallOutcome } from './call-life.ts'
 import { failureLine, failureOf, type Failure, type ToldEvent } from '../issues/failure.ts'
 import { inShort, textAt, type Json } from '../record/payload-reader.ts'
@@ -7,15 +7,15 @@ import type { ProblemKind } from '../engine/words.ts'
 
 export interface ToldProblem {
   kind: ProblemKind
-  /** Name of the failed or held item: the tool of a decision, else the label of the event. */
+  /** Name of what failed or was held back: the tool of a decision, else the label of the event. */
   name: string
-  /** Why, in one line. Empty: the event does not say. */
+  /** The reason in one line. Empty: the event gives none. */
   why: string
-  /** How a call ended; null: the event is no call. */
+  /** How the call ended; null: the event is not a call. */
   outcome: CallOutcome | null
 }
 
-/** Null: nothing is wrong with it. */
+/** Null: the event has no problem. */
 export function problemOf(event: ToldEvent): ToldProblem | null {
   const { eventType, label, payload } = event
   if (eventType === 'POLICY_DECISION') {

@@ -1,6 +1,6 @@
 /**
- * The question and the answer of a run, from its events. Lists, pages and commands title a run with the first question.
- * Source: docs/decisions/0106-issues-from-what-fails.md.
+ * The question and the answer of a run, from its events. In lists, pages and commands, the first question is the title
+ * of a run. Source: docs/decisions/0106-issues-from-what-fails.md.
  */
 import { shortenedText } from '../engine/shown-text.ts'
 import { contentText, isObject, messagesAt, textAt, type Json } from '../record/payload-reader.ts'
@@ -12,9 +12,9 @@ export interface Said {
 }
 
 export const SAID_CHARS = 200
-/** Longer texts are not read beyond this. */
+/** Only this much of a longer text is read. */
 const READ_CHARS = 2_000
-/** Instead of a text, in metadata-only mode. */
+/** Stands for a text in metadata-only mode. */
 const LEFT_OUT = '[left out]'
 
 /** Null: neither a question nor an answer. */
@@ -29,7 +29,7 @@ export function saidIn(eventType: string, label: string, payload: Json): Said | 
 function questionIn(eventType: string, payload: Json): string {
   if (eventType === 'USER_INPUT') return textAt(payload, 'text') ?? contentText(payload['content'])
   if (eventType !== 'LLM_CALL' || !Array.isArray(payload['messages'])) return ''
-  // A conversation sends its earlier questions again: the last one is new.
+  // A conversation sends its earlier questions again, so only the last one is new.
   for (const message of payload['messages'].toReversed() as unknown[]) {
     const text =
       isObject(message) && message['role'] === 'user' ? contentText(message['content'] ?? message['text']) : ''
@@ -40,7 +40,7 @@ function questionIn(eventType: string, payload: Json): string {
 
 function answerIn(eventType: string, label: string, payload: Json): string {
   if (eventType === 'LLM_CALL') return messagesAt(payload, 'output').at(-1)?.text ?? ''
-  // Hooks of coding agents: the last message of a turn.
+  // Hooks of coding agents record the last message of a turn in this way.
   return eventType === 'AGENT_STEP' && label === 'answer' ? (textAt(payload, 'text') ?? '') : ''
 }
 

@@ -1,11 +1,11 @@
-/** When a running run counts as stalled, and which of its calls never ended: its process may have died. */
+/**
+ * Decides when a running run counts as stalled, and which of its calls never ended, because its process may have died.
+ */
 import type { RunStatus } from './run.ts'
 import type { RunActivity } from '../engine/words.ts'
 import type { EventRow } from '../record/event.ts'
 
-/** When a running run counts as stalled, for everything that shows runs. Its process may have died. */
-
-/** A running run without an event for this long is shown as stalled, unless the environment has a rule of its own. */
+/** A run without an event for this long is shown as stalled, unless the environment has its own rule. */
 export const STALLED_MS = 15 * 60_000
 
 export interface ShownRun {
@@ -13,7 +13,7 @@ export interface ShownRun {
   startedAt: string
   endedAt: string | null
   lastEventAt: string
-  /** Activity that the server decided by the rule of the environment. */
+  /** The activity by the environment's rule, if the server has decided it. */
   activity?: RunActivity
 }
 
@@ -32,13 +32,14 @@ export function runLength(run: ShownRun, now: number): number {
 
 /** Calls of tools that started and never ended: their process may have died. Pure. */
 
-/** Always the same, so that a page draws its steps only once. */
+/** One constant set, so that a page does not draw its steps again. */
 const NONE: ReadonlySet<string> = new Set()
 
 type Row = Pick<EventRow, 'eventId' | 'eventType' | 'spanId'>
 
 /**
- * The ids of TOOL_START events without a TOOL_CALL in their span. None while the run has events: a tool may still run.
+ * The ids of TOOL_START events without a TOOL_CALL in their span. Empty while the run has new events, because a tool
+ * may still run.
  * @param rows at least all TOOL_START and TOOL_CALL events of the run.
  */
 export function neverEnded(rows: readonly Row[], run: ShownRun, now: number): ReadonlySet<string> {

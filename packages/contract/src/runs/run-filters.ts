@@ -1,7 +1,7 @@
 /**
- * The filters of the list of runs, each one row, in the order of the API's reference. The schemas of the API, the flags of the
- * CLI, and the addresses and fields of the console are made from it. To add one, add its row; the type check names the place in
- * the store that lacks its condition. No schemas are here, because pages load it.
+ * The filters of the list of runs, each one row, in the order of the API's reference. API schemas, CLI flags, and
+ * addresses and fields of the console are made from these rows. To add a filter, add its row; the type check names the
+ * place in the store that lacks its condition. There are no schemas here, because pages load this file.
  */
 import { LIMITS } from '../engine/limits.ts'
 import { RUN_STATUSES } from '../engine/words.ts'
@@ -12,8 +12,8 @@ const LENGTHS_MS = [10_000, 60_000, 5 * 60_000, 30 * 60_000, 2 * 3_600_000] as c
 const ONE_TEXT = { kind: 'text', max: LIMITS.searchChars } as const
 
 /**
- * `by`: how the store finds its runs. `index`: by a column that an index has. `lookup`: by a query of its own. `scan`: one by
- * one among a bounded number of runs, by columns of a run. `trait`: in the same way, by what its events named.
+ * `by`: how the store finds its runs. `index`: by an indexed column. `lookup`: by a separate query. `scan`: by reading
+ * columns of a bounded number of runs. `trait`: like `scan`, by names from the run's events.
  */
 export type RunFilterRow = FilterRow & {
   by: 'index' | 'lookup' | 'scan' | 'trait'
@@ -200,7 +200,7 @@ export const RUN_FILTERS = {
     field: {
       label: 'Score, such as accuracy<0.5',
       placeholder: 'Score, accuracy<0.5',
-      // Syntax that `readScoreFilter` reads.
+      // The syntax that `readScoreFilter` reads.
       pattern: '[^<>=]{1,64}((<=|>=|<|>)\\s*-?[0-9]+([.][0-9]+)?\\s*|=.+)?',
     },
   },

@@ -1,19 +1,22 @@
-/** The words for the scores, tokens and costs of runs. Console, commands and messages use the same. */
+/** Texts for the scores, tokens and costs of runs, the same in the console, commands and messages. */
 import type { ErasureKind } from '../data/erasure.ts'
 import type { RunScore } from './operator-run.ts'
 import type { Score, ScoreAgreement, ScoreSum } from './score.ts'
 
-/** The words for tokens and costs that are not known: they are not zero. Console, commands and messages use the same. */
+/** Unknown tokens and costs have texts of their own, because they are not zero. */
 interface Used {
   usage: { cost: number; totalTokens: number }
   estimatedCost: number | null
-  /** Calls whose cost is not in the other two, or not all of it. */
+  /** Calls whose cost is missing in the other two, at least in part. */
   unpricedCalls: number
 }
 
 const UNKNOWN = 'unknown'
 
-/** Sent and estimated: `$1.20`, `≈ $1.20` if a part is estimated, `at least $1.20` if a part is missing, or `unknown`. */
+/**
+ * Sent and estimated costs together: `$1.20`, `≈ $1.20` if a part is estimated, `at least $1.20` if a part is missing,
+ * or `unknown`.
+ */
 export function costWords({ usage, estimatedCost, unpricedCalls }: Used, shown: (cost: number) => string): string {
   const isNone = usage.cost === 0 && estimatedCost === null
   if (isNone && usage.totalTokens === 0) return UNKNOWN
@@ -21,7 +24,7 @@ export function costWords({ usage, estimatedCost, unpricedCalls }: Used, shown: 
   return unpricedCalls > 0 && isNone ? UNKNOWN : costMark({ estimatedCost, unpricedCalls }) + whole
 }
 
-/** The words before a cost of which a part is missing or estimated. The weaker claim comes first. */
+/** Marks before a cost that is partly missing or estimated. The weaker claim comes first. */
 export const COST_MARKS = ['at least ', '≈ ', ''] as const
 export type CostMark = (typeof COST_MARKS)[number]
 
@@ -32,12 +35,12 @@ export const costMark = ({ estimatedCost, unpricedCalls }: Omit<Used, 'usage'>):
 export const weakestMark = (marks: readonly CostMark[]): CostMark =>
   COST_MARKS.find((mark) => marks.includes(mark)) ?? ''
 
-/** A sum of money without its parts. */
+/** A sum of money of which only the total and the number of unpriced calls are known. */
 export function spentWords(cost: number, unpricedCalls: number, shown: (cost: number) => string): string {
   return costWords({ usage: { cost, totalTokens: 1 }, estimatedCost: null, unpricedCalls }, shown)
 }
 
-/** The sent cost, or null where it is not known: a run without one, or of which every cost is estimated. */
+/** The sent cost. Null if it is unknown: the run has none, or its whole cost is estimated. */
 export const knownCost = ({ usage, estimatedCost, unpricedCalls }: Used): number | null =>
   usage.cost === 0 && (estimatedCost !== null || unpricedCalls > 0 || usage.totalTokens === 0) ? null : usage.cost
 
@@ -74,20 +77,20 @@ export function runScoreText({
   return count === 1 || mean === 0 || mean === 1 ? scoreText(mean >= 0.5) : `${Math.round(mean * 100)} % yes`
 }
 
-/** `0.72 ± 0.08`: a mean of several runs, and how far the true one is likely to be from it. */
+/** `0.72 ± 0.08`: the mean of several runs, and its margin of error. */
 export function meanText({ mean, meanMargin }: Pick<ScoreSum, 'mean' | 'meanMargin'>): string {
   if (mean === null) return ''
   return meanMargin === null ? short(mean) : `${short(mean)} ± ${short(meanMargin)}`
 }
 
-/** `κ 0.40 ± 0.25, n = 50: 35 equal`: how far two authors agree. */
+/** `κ 0.40 ± 0.25, n = 50: 35 equal`: how well two authors agree. */
 export function kappaText({ kappa, kappaMargin, both, same }: ScoreAgreement['items'][number]): string {
   const margin = kappaMargin === null ? '' : ` ± ${kappaMargin.toFixed(2)}`
   const agreement = kappa === null ? 'κ not defined, both always said the same' : `κ ${kappa.toFixed(2)}${margin}`
   return `${agreement}, n = ${both}: ${same} equal`
 }
 
-/** Parses typed text as a number, yes or no, or a category. */
+/** Parses typed text as a number, true or false, or a category. */
 export function typedScore(text: string): Score['value'] {
   const typed = text.trim()
   if (/^(yes|true|good)$/i.test(typed)) return true
@@ -95,7 +98,9 @@ export function typedScore(text: string): Score['value'] {
   return /^-?[0-9]+(\.[0-9]+)?$/.test(typed) ? Number(typed) : typed
 }
 
-/** Says what an erasure does to runs that are still running, before it (`isErased: false`) and after it. */
+/**
+ * Describes what an erasure does to runs that are still running, before the erasure (`isErased: false`) or after it.
+ */
 export function stillRunning(runs: number, kind: ErasureKind, isErased = false): string {
   const isRefused = kind === 'run' || kind === 'user'
   const [one, go, it] = runs === 1 ? ['run', 'goes', 'it records'] : ['runs', 'go', 'they record']

@@ -1,10 +1,13 @@
-/** The filter of runs by a score: `helpful`, `helpful=true`, `accuracy<0.5`, `tone=rude`. No schema library: commands use it. */
+/**
+ * The filter of runs by a score: `helpful`, `helpful=true`, `accuracy<0.5`, `tone=rude`. It has no schema library,
+ * because commands load it.
+ */
 import { LIMITS } from '../engine/limits.ts'
 
 export const SCORE_COMPARISONS = ['<=', '>=', '<', '>', '='] as const
 export type ScoreComparison = (typeof SCORE_COMPARISONS)[number]
 
-/** `compare` null: any value. A text is compared with `=` only, as are true and false. */
+/** `compare` null: any value. Texts, true and false are compared only with `=`. */
 export interface ScoreFilter {
   name: string
   compare: ScoreComparison | null
@@ -14,7 +17,7 @@ export interface ScoreFilter {
 const FORM = new RegExp(`^([^<>=]{1,${LIMITS.scoreNameChars}})(?:(<=|>=|<|>|=)(.+))?$`, 'su')
 const NUMBER = /^-?[0-9]+(\.[0-9]+)?$/
 
-/** Null: the text is no such filter. */
+/** Null: the text is not a valid filter. */
 export function readScoreFilter(text: string): ScoreFilter | null {
   const formMatch = FORM.exec(text)
   const name = formMatch?.[1]?.trim() ?? ''

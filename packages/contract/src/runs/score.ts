@@ -192,7 +192,7 @@ const change = { method: 'POST', access: 'approver', tag: 'Scores', scopes: [], 
 
 const SCORES = '/environments/{environmentId}/runs/{runId}/scores'
 
-/** Judgements on runs and steps. */
+/** Scores of runs and steps. */
 export const scoreRoutes = {
   listScores: {
     ...read,

@@ -109,7 +109,8 @@ export const searchRoutes = {
     summary: 'Search the payloads and labels of events, newest first',
     query: SearchQuery,
     reply: SearchHitPage,
-    // Searches have a queue of their own. In it, a search must not occupy one of the few slots for building pages.
+    // 0, because searches have a separate queue: while a search waits there, it must not occupy one of the few slots
+    // for pages.
     replyBytes: 0,
     errors: ['not_found', 'conflict', 'invalid_cursor'],
   },

@@ -1,11 +1,11 @@
-/** Statistics of counts and means: intervals, and whether two shares differ. All intervals are of 95 %. */
+/** Statistics of counts and means: intervals, and whether two shares differ. All intervals are 95 % intervals. */
 import { number, percent } from '../engine/format.ts'
 
-/** Quantiles of the normal distribution: for 95 % between both sides, and for 80 % below. */
+/** Quantiles of the normal distribution: two-sided for 95 %, and one-sided for 80 %. */
 const [Z, Z_OF_POWER] = [1.959964, 0.841621]
-/** A difference counts if chance alone would cause it with less than this probability. */
+/** A difference counts if chance alone would cause it with at most this probability. */
 const MOST_P = 0.05
-/** Exact sums are long for more runs than this; there, the normal distribution is as good. */
+/** For more runs than this, the exact sum takes long, and the normal distribution is as good. */
 const EXACT_RUNS = 20_000
 
 /** A part of a whole, such as 4 failed runs of 30 that ended. */
@@ -26,7 +26,7 @@ export function shareInterval({ part, whole }: Share): [low: number, high: numbe
 /** Number of values, their sum, and the sum of their squares. */
 export type Sums = Record<'count' | 'sum' | 'squares', number>
 
-/** Half the interval of a mean; null for fewer than two values. Source: Student, 1908. */
+/** Half the interval of a mean; null: there are fewer than two values. Source: Student, 1908. */
 export function meanMargin(of: Sums): number | null {
   return of.count < 2 ? null : studentQuantile(of.count - 1) * Math.sqrt(meanVariance(of))
 }
@@ -34,7 +34,7 @@ export function meanMargin(of: Sums): number | null {
 const meanVariance = ({ count, sum, squares }: Sums): number =>
   Math.max(0, squares - sum ** 2 / count) / (count - 1) / count
 
-/** Whether two means differ beyond what chance would do. Source: Welch, Biometrika 34 (1947), 28. */
+/** Whether two means differ by more than chance explains. Source: Welch, Biometrika 34 (1947), 28. */
 export function areMeansDifferent(one: Sums, other: Sums): boolean {
   if (one.count < 2 || other.count < 2) return false
   const [a, b] = [meanVariance(one), meanVariance(other)]
@@ -45,8 +45,8 @@ export function areMeansDifferent(one: Sums, other: Sums): boolean {
 }
 
 /**
- * Agreement of two who gave one value each, beyond what chance would give; null if chance explains everything. `margin`: half of
- * its interval. Source: Cohen, Educational and Psychological Measurement 20 (1960), 37.
+ * Agreement of two authors who gave one value each, beyond chance; null if chance explains everything. `margin`: half
+ * of its interval. Source: Cohen, Educational and Psychological Measurement 20 (1960), 37.
  */
 export function cohenKappa(pairs: readonly (readonly [one: string, other: string])[]) {
   const [ones, others] = [0, 1].map((side) => {
@@ -66,7 +66,7 @@ export function cohenKappa(pairs: readonly (readonly [one: string, other: string
 
 const FIRST_QUANTILES = [12.7062, 4.3027, 3.1824, 2.7764]
 
-/** 97.5 % of Student's distribution are below. Source: Abramowitz and Stegun 26.7.5, within 0.003. */
+/** The 97.5 % quantile of Student's distribution. Source: Abramowitz and Stegun 26.7.5, within 0.003. */
 function studentQuantile(freedom: number): number {
   const [z3, z5, z7] = [Z ** 3, Z ** 5, Z ** 7]
   const terms = [z3 + Z, 5 * z5 + 16 * z3 + 3 * Z, 3 * z7 + 19 * z5 + 17 * z3 - 15 * Z]
@@ -74,7 +74,9 @@ function studentQuantile(freedom: number): number {
   return FIRST_QUANTILES[freedom - 1] ?? series
 }
 
-/** The probability of shares at least as far apart if there is no difference. Source: Fisher's exact test, both sides. */
+/**
+ * The probability of shares at least as far apart if there is no difference. Source: Fisher's exact test, two-sided.
+ */
 export function differenceP(one: Share, other: Share): number {
   const whole = one.whole + other.whole
   const valuePart = one.part + other.part
@@ -85,7 +87,7 @@ export function differenceP(one: Share, other: Share): number {
   const choose = (n: number, k: number) => logs[n]! - logs[k]! - logs[n - k]!
   const probability = (k: number) =>
     Math.exp(choose(one.whole, k) + choose(other.whole, valuePart - k) - choose(whole, valuePart))
-  // Equal probabilities may differ by rounding.
+  // A tolerance, because equal probabilities may differ by rounding.
   const most = probability(one.part) * (1 + 1e-7)
   let sum = 0
   for (let k = Math.max(0, valuePart - other.whole); k <= Math.min(one.whole, valuePart); k++) {
@@ -105,10 +107,10 @@ function normalP(one: Share, other: Share): number {
   return series * Math.exp(-(distance ** 2) / 2)
 }
 
-/** Whether two shares differ beyond what chance would do. */
+/** Whether two shares differ by more than chance explains. */
 export const isDifferent = (one: Share, other: Share): boolean => differenceP(one, other) <= MOST_P
 
-/** How many of each side would show a difference of this size, four times out of five; null if the shares are equal. */
+/** How many each side needs to show a difference of this size in four of five cases; null if the shares are equal. */
 export function neededEach(one: Share, other: Share): number | null {
   const [a, b] = [one.part / one.whole, other.part / other.whole]
   if (a === b) return null
@@ -138,7 +140,7 @@ interface NamedOutcomes extends Outcomes {
   name: string
 }
 
-/** States which of two fails more often, or that the numbers do not show it. Null if one has no run that ended. */
+/** Names the one that fails more often, or reports that the numbers do not show it. Null if one has no ended run. */
 export function failureComparison(one: NamedOutcomes, other: NamedOutcomes): string | null {
   const [share, otherShare] = [one, other].map((of): Share => ({ part: of.failed, whole: endedRuns(of) })) as [
     Share,
@@ -158,7 +160,7 @@ export function failureComparison(one: NamedOutcomes, other: NamedOutcomes): str
   return `No difference in failures that these numbers can show (${probability}): ${one.name} failed in ${both}.${more}`
 }
 
-/** Compares the two newest versions that have ended runs. `results`: the newest first. */
+/** Compares the two newest versions that have ended runs. `results`: newest first. */
 export function versionComparison(results: readonly (Outcomes & { version: string })[]): string | null {
   const [newest, before] = results.filter((result) => endedRuns(result) > 0)
   if (!newest || !before) return null

@@ -1,4 +1,4 @@
-/** From when to when each step of a run is drawn, and how deep its span lies. Pure. */
+/** Calculates the bar of each step of a run: its start, its end, and the depth of its span. Pure. */
 import type { EventRow } from '../record/event.ts'
 
 /** Deeper spans are not indented further. */
@@ -19,7 +19,7 @@ export function barsOf(steps: readonly DrawnStep[]): Bar[] {
   const spans = spansOf(steps)
   const depthOf = (spanId: string | null): number => {
     let depth = 0
-    // Spans may name each other in a circle.
+    // Bounded, because spans may name each other in a circle.
     for (let at = spanId && spans.get(spanId)?.parent; at && depth < DEEPEST; depth++)
       at = spans.get(at)?.parent ?? null
     return depth
@@ -29,13 +29,13 @@ export function barsOf(steps: readonly DrawnStep[]): Bar[] {
     const depth = depthOf(spanId)
     if (latency !== null) return { ...called(step, latency), depth }
     const spanStart = spanId === null ? undefined : spans.get(spanId)
-    // The last event of the run's own span is its outcome, which closes more than this span.
+    // The last event of the run's own span is its outcome, which ends the whole run, not only this span.
     const closes = spanStart?.last === eventId && eventType === 'AGENT_STEP'
     return { from: closes ? spanStart.from : time, to: time, depth }
   })
 }
 
-/** SDKs and importers record a call when it has ended. The event of an OpenTelemetry span has the time of its start. */
+/** SDKs and importers record a call at its end. The event of an OpenTelemetry span has the time of its start. */
 function called({ spanId, eventId, time }: DrawnStep, latency: number): { from: number; to: number } {
   const isSpan = spanId === eventId
   return isSpan ? { from: time, to: time + latency } : { from: time - latency, to: time }
@@ -54,7 +54,7 @@ function spansOf(steps: readonly DrawnStep[]): Map<string, { from: number; last:
   return spans
 }
 
-/** The time that the bars take up. */
+/** The time that all bars together cover. */
 export function extentOf(stepBars: readonly Bar[]): { from: number; span: number } {
   let [from, to] = [Infinity, -Infinity]
   for (const bar of stepBars) [from, to] = [Math.min(from, bar.from), Math.max(to, bar.to)]
