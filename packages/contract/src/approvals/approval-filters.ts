@@ -13,7 +13,7 @@ export const APPROVAL_FILTERS = {
     address: 'tool',
     field: { label: 'Tool' },
   },
-  /** The CLI has a flag of its own, because it lists pending approvals by default. */
+  /** Without `flag`: the CLI has a different one, because it lists pending approvals by default. */
   status: { kind: 'words', words: APPROVAL_STATUSES, describes: '', field: { label: 'Status', all: 'Any status' } },
   inputHash: {
     ...text,

@@ -19,7 +19,7 @@ export function inputCheckText({ result, reason, sealed, sealedAt }: InputCheck)
   return `matches what the agent asked for, with ${sealed} masked ${sealed === 1 ? 'value' : 'values'}${sealedText(sealed, sealedAt)}`
 }
 
-/** `: /card/number, /to and 3 more`; the whole input as its pointer has no name. */
+/** `: /card/number, /to and 3 more`. The pointer of the whole input has no name. */
 function sealedText(sealed: number, sealedAt: readonly string[] = []): string {
   const named = sealedAt
     .slice(0, SEALED_NAMED)

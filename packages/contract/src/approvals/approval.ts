@@ -10,7 +10,10 @@ export type ApprovalStatus = (typeof APPROVAL_STATUSES)[number]
 export const DECISIONS = ['APPROVED', 'REJECTED'] as const
 export type Decision = (typeof DECISIONS)[number]
 
-/** Identifies the client instance. Retries are idempotent within it, and other instances cannot read the request. It is a name, not a secret: the API key is. */
+/**
+ * Identifies the client instance. Retries are idempotent within it, and other instances cannot read the request. It is
+ * only a name; the secret is the API key.
+ */
 export const CLIENT_ID_HEADER = 'X-Service-Client-ID'
 
 export const ApprovalHeaders = Type.Object({

@@ -24,7 +24,7 @@ export const UnansweredRequests = Type.Object(
 )
 export type UnansweredRequests = Static<typeof UnansweredRequests>
 
-/** Whether people are asked too often to look. */
+/** Whether people get so many requests that they may no longer look closely. */
 export const AskingPolicies = Type.Object(
   {
     items: Type.Array(

@@ -1,4 +1,4 @@
-/** Description of a held call for people: a sentence, the user's words, and the source of each value. */
+/** Describes a held call for people: a sentence, the user's words, and the source of each value. */
 import Type, { type Static } from 'typebox'
 import { LIMITS } from '../engine/limits.ts'
 import { nullableText } from '../web/fields.ts'

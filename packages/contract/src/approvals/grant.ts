@@ -1,4 +1,4 @@
-/** Standing approvals: what a person allows beside one call. */
+/** Standing approvals: a person allows later calls together with one call. */
 import Type, { type Static } from 'typebox'
 import { GRANT_SCOPES } from '../engine/words.ts'
 import { LIMITS } from '../engine/limits.ts'

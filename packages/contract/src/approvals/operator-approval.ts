@@ -114,7 +114,7 @@ export const InputCheck = Type.Object(
 )
 export type InputCheck = Static<typeof InputCheck>
 
-/** An earlier request for this very call: the same id, tool, input and run. */
+/** An earlier request for the same call: the same call id, tool, input and run. */
 export const RanBefore = Type.Object(
   {
     approvalId: uuid('The approval under which it ran'),
@@ -151,7 +151,10 @@ export const ApprovalCard = Type.Object(
 )
 export type ApprovalCard = Static<typeof ApprovalCard>
 
-/** The masked input in a POLICY_DECISION of the client and API key that asked, in the same run, with the same tool and hash. */
+/**
+ * The masked input in a POLICY_DECISION of the client and API key that made the request, in the same run, with the same
+ * tool and hash.
+ */
 export const InputPreview = Type.Object(
   {
     json: Type.String({
@@ -174,7 +177,10 @@ export const InputPreview = Type.Object(
 )
 export type InputPreview = Static<typeof InputPreview>
 
-/** The people who can decide it: with the role approver or higher in its workspace or in the whole installation. */
+/**
+ * The people who can decide the approval: with the role approver or higher in its workspace or in the whole
+ * installation.
+ */
 export const Deciders = Type.Object(
   {
     people: Type.Array(Type.Object({ id: Type.String(), name: Type.String({ description: 'Their e-mail address' }) }), {

@@ -1,4 +1,4 @@
-/** A narrower condition of a policy, from what people decided about its calls. */
+/** Proposes a narrower condition for a policy, from what people decided about its calls. */
 import Type, { type Static } from 'typebox'
 import { LIMITS } from '../engine/limits.ts'
 import { EnvironmentParams } from '../tenants/workspace.ts'

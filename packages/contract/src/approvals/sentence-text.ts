@@ -1,16 +1,21 @@
-/** The sentence of a request, and where its values come from, as people read them. Raw: escape what you show. */
+/**
+ * The sentence of a request, and the sources of its values, as text for people. The text is not escaped: escape what
+ * you show.
+ */
 import type { CallGrounds, InputField, SentencePart, ValueOrigin } from './call-sentence.ts'
 
 export const sentenceText = (sentence: readonly SentencePart[]): string => sentence.map(({ text }) => text).join('')
 
-/** Whether the sentence has more than the words of the tool. */
+/** Whether the sentence has more than the tool's name in words. */
 export const saysInput = (sentence: readonly SentencePart[]): boolean => sentence.some(({ kind }) => kind !== 'words')
 
 /** `917 EUR`, or null. */
 export const amountIn = (sentence: readonly SentencePart[]): string | null =>
   sentence.find(({ kind }) => kind === 'amount')?.text ?? null
 
-/** The text of the button that approves: `Approve 917 EUR`, `Approve: cancel reservation`. Raw, as the parts are. */
+/**
+ * The text of the button that approves: `Approve 917 EUR`, `Approve: cancel reservation`. Not escaped, like the parts.
+ */
 export function approveText(sentence: readonly SentencePart[]): string {
   const amount = amountIn(sentence)
   if (amount !== null) return `Approve ${amount}`
@@ -18,7 +23,7 @@ export function approveText(sentence: readonly SentencePart[]): string {
   return words === '' ? 'Approve' : `Approve: ${words.charAt(0).toLowerCase()}${words.slice(1)}`
 }
 
-/** `equals total of get_order, step 4`, `said by the user, step 2`. Raw, as its parts are. */
+/** `equals total of get_order, step 4`, `said by the user, step 2`. Not escaped, like its parts. */
 export function originText({ kind, label, path, isPart, step }: ValueOrigin): string {
   if (kind === 'user') return `said by the user, step ${step}`
   const where = path === null || path === '' ? 'the result' : path

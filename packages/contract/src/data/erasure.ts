@@ -148,7 +148,7 @@ export const erasureRoutes = {
   findErasableSteps: {
     ...write,
     path: `${ERASURES}/steps`,
-    // By POST, because addresses are logged on the way, and ids of people must not be.
+    // By POST, because proxies log addresses, and ids of people must not be logged.
     summary: 'Find the newest steps with an id, to choose the payload field of an erasure. Needs the search',
     body: ErasableId,
     status: 200,

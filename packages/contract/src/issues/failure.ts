@@ -8,7 +8,7 @@ import type { FAILURE_PLACES } from '../engine/words.ts'
 export interface FailedWith {
   /** Class of the error, such as TimeoutError; null if the event does not name one. */
   errorClass: string | null
-  /** The first line. Null if there is none, as in metadata-only mode. */
+  /** The first line of the message. Null if there is none, as in metadata-only mode. */
   message: string | null
 }
 
@@ -16,7 +16,7 @@ export interface Failure extends FailedWith {
   place: FailurePlace
   /** Stack as the client's language prints it. */
   stack: string | null
-  /** The nearest first. */
+  /** Nearest cause first. */
   causes: FailedWith[]
 }
 
@@ -28,7 +28,7 @@ export interface FailurePlace {
 
 /** A failure in one line: `TimeoutError in get_order: no answer`. Empty if nothing is known. */
 export function failureLine({ errorClass, message }: FailedWith, place: FailurePlace | null): string {
-  // The message of a blocked tool names the tool and the reason; a list would cut it.
+  // The message of a blocked tool already names the tool and the reason, and a list would cut a longer line.
   if (message !== null && errorClass?.split('.').at(-1) === 'ToolBlockedError') return message
   const at = place?.name ? placed(place.kind, place.name) : null
   const head = [errorClass ?? (at && 'error'), at].filter((failurePart) => failurePart !== null).join(' ')
@@ -42,7 +42,7 @@ interface EndedRun extends ShownRun {
   failure: (FailedWith & { place: FailurePlace['kind']; name: string | null }) | null
 }
 
-/** Why a run failed or was cancelled, in a line; null if it was neither, or nobody knows. */
+/** In one line, why a run failed or was cancelled; null if it did neither, or the reason is unknown. */
 export function whyEnded({
   status,
   closedByRuleAt,
@@ -53,27 +53,33 @@ export function whyEnded({
   return failureLine(failure, { kind: failure.place, name: failure.name }) || null
 }
 
-/** Why a person should look at a run, in a list: it failed, was cancelled, or is silent. Null: nothing is known to be wrong. */
+/**
+ * In a list, why a person should look at a run: it failed, was cancelled, or is silent. Null: nothing is known to be
+ * wrong.
+ */
 export function whyLook(run: EndedRun, now: number): string | null {
   const silence = stalledMs(run, now)
   return silence === null ? whyEnded(run) : `no event for ${duration(silence)}`
 }
 
-/** A line for each cause, the nearest first: `because ConnectionRefusedError: …`. */
+/** One line for each cause, nearest first: `because ConnectionRefusedError: …`. */
 export function causeLines({ causes }: Pick<Failure, 'causes'>): string[] {
   return causes.map((cause) => `because ${failureLine(cause, null)}`)
 }
 
 /** Text for a failed run without an event that gives the reason, such as an imported one. */
 export const BY_OUTCOME = 'failed by its recorded outcome'
-/** In a list, with the policies that matched its calls: a call that one of them blocked may be the reason. */
+/**
+ * For a list: adds the policies that matched the run's calls, because a call that one of them blocked may be the
+ * reason.
+ */
 export function byOutcome({ policyIds }: { policyIds: readonly string[] }): string {
   const [first, ...others] = policyIds
   if (first === undefined) return BY_OUTCOME
-  // The policy first: a narrow list cuts the end.
+  // The policy comes first, because a narrow list cuts the end.
   return `policy ${first}${others.length > 0 ? ` and ${others.length} more` : ''} matched a call; ${BY_OUTCOME}`
 }
-/** Why a run ended that the stalled rule closed. */
+/** The reason of a run that the stalled rule closed. */
 export const WENT_SILENT = 'its process went silent'
 /** Shown below `WENT_SILENT`: the exact cause is unknown. */
 export const SILENT_CAUSES = 'It was killed, ran out of memory or lost its connection.'
@@ -88,10 +94,10 @@ export interface ToldEvent {
 
 export const FAILURE_CHARS = { errorClass: 200, message: 500, stack: 16_384, name: 255 } as const
 const CAUSES = 10
-/** Longer texts are not searched beyond this. */
+/** Only this much of a longer text is searched. */
 const SEARCHED_CHARS = 65_536
 
-/** Whether the event is an error, for counts and filters. A run whose only fact is FAILED names none. */
+/** Whether the event is an error, for counts and filters. An end event that only has the status FAILED is none. */
 export function isErrorEvent(eventType: string, payload: Payload): boolean {
   if (eventType === 'ERROR') return true
   if (eventType === 'TOOL_CALL') return isFailedCall(payload)
@@ -107,9 +113,9 @@ export function failureOf(event: ToldEvent): Failure | null {
   const isEnd = ENDS.has(eventType) && payload['status'] === 'FAILED'
   if (!isEnd && !isErrorEvent(eventType, payload)) return null
   const toldFailures = [payload['exception'], payload['error']].filter(isSet).map(readError)
-  // Calls that never ran are grouped by their reason, independent of the text that the model was answered.
+  // Group calls that never ran by their reason, whatever text the model was answered.
   if (eventType === 'TOOL_CALL') toldFailures.unshift({ ...NOTHING, errorClass: neverRanCode(payload) })
-  // Type and name of an end event are not those of an error.
+  // Only the message: type and name of an end event do not belong to the error.
   if (isEnd) toldFailures.push(readError({ message: payload['message'] ?? payload['reason'] }))
   if (eventType === 'ERROR') {
     toldFailures.push(readError(payload), { ...NOTHING, errorClass: asClass(payload['code']) ?? asClass(label) })
@@ -117,7 +123,10 @@ export function failureOf(event: ToldEvent): Failure | null {
   return { place: placeOf(event), ...merged(toldFailures) }
 }
 
-/** Why a run was cancelled: the signal, the abort, the words of the host. Null: the event is no such end, or does not say. */
+/**
+ * Why a run was cancelled: the signal, the abort, or the words of the host. Null: the event does not end a cancelled
+ * run, or gives no reason.
+ */
 export function cancellationOf({ eventType, label, payload }: ToldEvent): Failure | null {
   if (!ENDS.has(eventType) || payload['status'] !== 'CANCELLED') return null
   const { exception, error, message, reason } = payload
@@ -129,7 +138,7 @@ export function cancellationOf({ eventType, label, payload }: ToldEvent): Failur
   return { place: placeOf({ eventType, label, payload }), ...mergedFailure }
 }
 
-/** The same in a line: `SIGTERM: The process was ended by SIGTERM.` */
+/** The same in one line: `SIGTERM: The process was ended by SIGTERM.` */
 export function whyCancelled(eventType: string, payload: Payload): string | null {
   const cancelFacts = cancellationOf({ eventType, label: '', payload })
   return cancelFacts && failureLine(cancelFacts, null)
@@ -154,7 +163,7 @@ type Told = Omit<Failure, 'place'>
 
 const NOTHING: Told = { errorClass: null, message: null, stack: null, causes: [] }
 
-/** Merges failures: each fact is that of the first failure that has it. */
+/** Merges failures: each fact comes from the first failure that has it. */
 function merged(toldFailures: readonly Told[]): Told {
   const first = <Fact>(read: (one: Told) => Fact | null): Fact | null => {
     for (const one of toldFailures) if (read(one) !== null) return read(one)
@@ -168,7 +177,7 @@ function merged(toldFailures: readonly Told[]): Told {
   }
 }
 
-/** An error as an SDK, a framework, OpenTelemetry or a person writes it. */
+/** Reads an error in the forms of SDKs, frameworks, OpenTelemetry and people. */
 function readError(error: unknown): Told {
   if (Array.isArray(error)) return error.length > 0 ? readError(textOrFields(error[0])) : NOTHING
   if (typeof error === 'string') return readText(error)
@@ -201,7 +210,7 @@ const BY_STATUS = new Map([
   [429, 'RateLimitError'],
 ])
 
-/** A minified class is an Error like every other: its status or code distinguishes it. */
+/** Minified classes are all named Error: their status or code distinguishes them. */
 function classByCode(named: string | null, error: object): string | null {
   if (named !== 'Error') return named
   const { status, code } = error as { status?: unknown; code?: unknown }
@@ -230,7 +239,7 @@ const FRAME = /\n[ \t]{1,16}at /
 /** The lines between the tracebacks of Python's chained exceptions. */
 const CHAINED =
   /^(?:During handling of the above exception, another exception occurred|The above exception was the direct cause of the following exception):$/m
-/** Java, JavaScript and .NET, each in a line. */
+/** Lines that introduce a cause in Java, JavaScript and .NET. */
 const CAUSED_BY = /^[ \t]{0,16}(?:Caused by: |\[cause\]: |---> )(.{1,1000})/gm
 
 /** A text such as `TimeoutError: no answer`, perhaps with a stack. `known`: its class, if it is known. */
@@ -263,10 +272,10 @@ function headOf(text: string, known: string | null): FailedWith {
   return { errorClass: known, message: lineOf(line, FAILURE_CHARS.message) }
 }
 
-/** Instead of an error's text, in metadata-only mode. */
+/** Stands for an error's text in metadata-only mode. */
 const LEFT_OUT = '[left out]'
 
-/** A word that names a class of errors: it ends as such, or has a module or a second word. */
+/** Whether a word names a class of errors: it ends like one, or has a module or a second word. */
 function asClass(value: unknown): string | null {
   if (typeof value !== 'string' || value.length > FAILURE_CHARS.errorClass) return null
   return /^(?:[A-Za-z_$][\w$]*\.)*[A-Z][\w$]*$/.test(value) && /[a-z][A-Z]|\.|(?:Error|Exception)$/.test(value)
@@ -290,7 +299,7 @@ function endsOf(text: string, head: number, tail: number): string {
   return `${text.slice(0, head)}\n… [cut: ${text.length - head - tail} characters]\n${text.slice(-tail)}`
 }
 
-/** The comment by which an issue knows a tape of one of its runs. */
+/** The comment by which an issue recognizes a tape of one of its runs. */
 export const tapeComment = (run: string, checksum: string): string =>
   `A test: the tape of the run ${run}, checksum ${checksum}`
 

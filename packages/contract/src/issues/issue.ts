@@ -58,7 +58,7 @@ export type IssueSummary = Static<typeof IssueSummary>
 
 const fact = (description: string) => Type.Optional(Type.String({ description }))
 
-/** The hashed facts: case and white space of reported ones are normalised, and missing facts are omitted. */
+/** The facts that are hashed. Case and white space of reported facts are normalised, and missing facts are omitted. */
 export const Facts = Type.Object(
   {
     agent: fact('Of a failure without any error, or of any failure that names no place: the agent'),

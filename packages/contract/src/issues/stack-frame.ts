@@ -1,11 +1,11 @@
 /**
- * The frame of a stack that is in the user's own code, where the error was thrown. Reads the stacks of V8 (newest call
- * first) and Python tracebacks (newest call last; of chained ones the last is the error itself).
+ * Finds the frame of a stack that is in the user's own code, where the error was thrown. Reads stacks of V8 (newest
+ * call first) and Python tracebacks (newest call last; of chained ones, the last is the error itself).
  */
 
 const LINES_READ = 400
 const LINE_CHARS = 500
-/** Folders before the file's name, so that a file has one name wherever it is deployed. */
+/** How many folders a file's name keeps, so that it has the same name wherever it is deployed. */
 const FOLDERS_KEPT = 1
 
 interface StackFrame {
@@ -13,7 +13,7 @@ interface StackFrame {
   path: string
 }
 
-/** The user's own frame, in a form for people: `parseOrder (tools/orders.ts)`. Null: the stack has none. */
+/** The user's own frame as text for people: `parseOrder (tools/orders.ts)`. Null: the stack has none. */
 export function ownFrame(stack: string): string | null {
   const ownPlace = newestFirst(stack).find(({ path }) => isOwn(path))
   if (ownPlace === undefined) return null
@@ -30,7 +30,7 @@ function newestFirst(stack: string): StackFrame[] {
   return python.length > 0 ? pythonOrder(lines) : lines.flatMap((line) => v8Frame(line) ?? [])
 }
 
-/** The frames of the last traceback first, then those of the one before it. */
+/** Newest call first: the frames of the last traceback, then those of the one before it. */
 function pythonOrder(lines: readonly string[]): StackFrame[] {
   const tracebacks: StackFrame[][] = [[]]
   for (const line of lines) {
@@ -74,7 +74,7 @@ function functionName(frameText: string): string {
   const words = called.split(' ').filter((word) => word !== 'async' && word !== 'new')
   const name = words.join(' ')
   if (name.endsWith('<anonymous>')) return ''
-  // `Object.run` is `run`: V8 names the receiver, which depends on how the function was called.
+  // V8 names the receiver, which depends on how the function was called, so `Object.run` becomes `run`.
   return name.startsWith('Object.') || name.startsWith('Module.') ? name.slice(7) : name
 }
 
@@ -89,7 +89,7 @@ function isOwn(path: string): boolean {
 function shortPath(path: string): string {
   const parts = path.replaceAll('\\', '/').split('/')
   const [file = '', ...folders] = parts.toReversed()
-  // A bundler's digest changes with each build.
+  // Removes a bundler's digest, which changes with each build.
   const name = (file.split('?', 1)[0] ?? '').replace(/[.-](?=[0-9a-zA-Z_]*\d)[0-9a-zA-Z_]{8,20}(?=\.\w{1,4}$)/, '')
   const nearFolders = folders.filter((folder) => folder !== '' && !folder.endsWith(':')).slice(0, FOLDERS_KEPT)
   return [...nearFolders.toReversed(), name].join('/')

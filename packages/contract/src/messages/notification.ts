@@ -1,4 +1,7 @@
-/** Notifications that a person gets in their browsers by Web Push. A message carries ids; the browser reads the text with its session. */
+/**
+ * Notifications that a person gets in their browsers by Web Push. A message contains only ids; the browser reads the
+ * text with its session.
+ */
 import Type, { type Static } from 'typebox'
 import { id, nullableTime, time, uuid } from '../web/fields.ts'
 import { LIMITS } from '../engine/limits.ts'
@@ -9,8 +12,8 @@ export type NotificationKind = (typeof NOTIFICATION_KINDS)[number]
 export type NotificationEvent = (typeof NOTIFICATION_EVENTS)[number]
 
 /**
- * Message that the service sends to a browser, encrypted. It contains only ids, so that the push service and the screen
- * of a signed-out browser show nothing else.
+ * The encrypted message to a browser. It contains only ids, so that neither the push service nor the screen of a
+ * signed-out browser shows more.
  */
 export interface PushedNotification {
   event: NotificationEvent

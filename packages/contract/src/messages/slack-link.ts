@@ -1,4 +1,6 @@
-/** Links of Slack users to accounts. A Slack user decides as the linked person, with the roles that person has then. */
+/**
+ * Links between Slack users and accounts. A Slack user decides as the linked person, with that person's current roles.
+ */
 import Type, { type Static } from 'typebox'
 import { id, nextCursor, text, time, uuid } from '../web/fields.ts'
 import { LIMITS } from '../engine/limits.ts'
@@ -6,7 +8,7 @@ import type { OperatorRoute } from '../web/route.ts'
 import { WebhookParams } from './webhook.ts'
 import { ListQuery } from '../tenants/workspace.ts'
 
-/** Below the prefix of no API: Slack calls it, with its own signature. */
+/** Outside the prefixes of the APIs: Slack calls it, with its own signature. */
 export const SLACK_PATH = '/slack/interactions/{environmentId}/{webhookId}'
 
 const slackUser = {

@@ -1,9 +1,10 @@
-/** The host of an address, an IPv6 one in its brackets. */
+/** The host of an address; an IPv6 host with its brackets. */
 const HOST = /^\w+:\/\/(\[[^\]]*\]|[^/:?#]*)/
 const LOOPBACK = /^(?:localhost|.+\.localhost|127\.\d+\.\d+\.\d+|0\.0\.0\.0|\[::1?\])$/
 
 /**
- * Warns that a link opens only on the server's machine, because the server has no public address. Null: it opens elsewhere too.
+ * Warns that a link opens only on the server's machine, because the server has no public address. Null: it also opens
+ * elsewhere.
  */
 export function localLinkWarning(link: string): string | null {
   const [, host = ''] = HOST.exec(link) ?? []

@@ -48,7 +48,7 @@ const WorkspaceOperatorParams = Type.Object({ workspaceId: uuid('Workspace id'),
 const NewRole = Type.Object({ role }, { $id: 'NewRole', examples: [{ role: 'approver' }] })
 type NewRole = Static<typeof NewRole>
 
-/** The role in every workspace; null for a person without one. */
+/** The role in every workspace; null: the person has no such role. */
 const NewInstallationRole = Type.Object(
   {
     role: Type.Unsafe<Role | null>({ enum: [...ROLES, null], description: 'null removes the role' }),
@@ -127,7 +127,7 @@ export const Acceptance = Type.Object(
 )
 export type Acceptance = Static<typeof Acceptance>
 
-/** The token from the link is enough to see what the invitation offers. */
+/** A person with the link's token may see what the invitation offers. */
 const InvitationLink = Type.Object(
   { token: id(LIMITS.credentialChars, 'The part of the link after #') },
   { $id: 'InvitationLink', examples: [{ token: 'tacho-invite_0123456789abcdef_secret' }] },

@@ -1,18 +1,18 @@
 /**
- * The template of a policy: how its requests read. In `Refund **{amount} {currency}** · {order.id}`, `{…}` is a field
- * of the tool input, and the text between `**` is on the buttons. Pure; checked before it is stored, and again before
- * it is used.
+ * The sentence template of a policy. In `Refund **{amount} {currency}** · {order.id}`, `{…}` is a field of the tool
+ * input, and the text between `**` is shown on the buttons. Pure. A template is checked before it is stored, and again
+ * before it is used.
  */
 import { LIMITS } from '../engine/limits.ts'
 import { printable } from '../engine/shown-text.ts'
 
-/** A part of a template. `field`: its path. */
+/** A part of a template. `field`: the path of the field. */
 export type TemplatePart = { kind: 'text'; text: string } | { kind: 'field'; field: string } | { kind: 'mark' }
 
 const TOKEN = /\*\*|\{([^{}]*)\}|[{}]|[^*{}]+|\*/g
 const FIELD = /^[A-Za-z_$][\w$-]{0,63}(?:\.[\w$-]{1,64}){0,5}$/
 
-/** In order. A `**` is a mark: the first begins what the buttons name, the second ends it. */
+/** Parts in order. `**` is a mark: the first begins the text for the buttons, the second ends it. */
 export function templateParts(template: string): TemplatePart[] {
   return [...template.matchAll(TOKEN)].map(([text, field]) => {
     if (text === '**') return { kind: 'mark' }

@@ -46,7 +46,7 @@ const hitRun = Type.Object({
   at: time('When that call happened'),
 })
 
-/** A question about flows: simulates the way of a value, instead of only the condition. */
+/** A question about flows: simulates where a value goes, instead of only the condition. */
 const FlowQuestion = Type.Object(
   {
     fromTool: Type.Optional(text(LIMITS.textChars, 'The tool that returned the value; one `*` stands for any text')),

@@ -25,7 +25,7 @@ export function nullableTime(description: string): TUnsafe<string | null> {
   return Type.Unsafe<string | null>({ type: ['string', 'null'], format: 'date-time', description })
 }
 
-/** Marks imported records that name their author: the import states the author. */
+/** Marks imported records that name an author, because only the import vouches for that name. */
 export const importedAt = nullableTime('When an import brought it; null: it was done in this installation')
 
 /** Marks a row whose checksum in the store does not match. */
@@ -68,7 +68,7 @@ export const anyObject = Type.Unsafe<Record<string, unknown>>({ type: 'object' }
 
 export const IDEMPOTENCY_KEY_HEADER = 'Idempotency-Key'
 
-/** Marks a reply as the stored one of the first request with its key. */
+/** Marks a reply that is the stored reply of the first request with the same key. */
 export const REPLAYED_HEADER = 'Idempotency-Replayed'
 
 /** Header of every endpoint that creates something. */

@@ -12,17 +12,19 @@ type FilterValue =
   /** In milliseconds. */
   | { kind: 'duration' }
   | { kind: 'count'; max: number }
-  /** One of these words; a filter with one word is on or off. */
+  /** One of these words. A filter with only one word is on or off. */
   | { kind: 'words'; words: readonly string[] }
 
 export type FilterRow = FilterValue & {
   /** Description in the API reference. */
   describes: string
-  /** Flag of the CLI, what its help says of it, and for a flag without a value its word; without one, no command has it. */
+  /** Flag of the CLI, its help text, and the word of a flag without a value. If absent, no command has the filter. */
   flag?: readonly [flags: string, help: string, word?: string]
-  /** Name in the addresses of the console, if it differs. Null: the addresses do not contain it. Times are a range there. */
+  /**
+   * Name in the console's addresses, if it differs. Null: the addresses do not contain it. Times form a range there.
+   */
   address?: string | null
-  /** Field above the console's list; without one, the list has none. */
+  /** Field above the console's list. If absent, the list has no field for it. */
   field?: FilterField
 }
 
@@ -30,9 +32,9 @@ interface FilterField {
   label: string
   /** Placeholder, if it differs from the label. */
   placeholder?: string
-  /** For a choice: the word for no choice. */
+  /** For a choice: the text for no choice. */
   all?: string
-  /** In a choice: the words for its values, if the page has none. */
+  /** For a choice: the texts for its values, unless the page has them. */
   words?: readonly string[]
   /** Pattern of a valid text. */
   pattern?: string
@@ -67,7 +69,7 @@ type AddressValue<Row> = Row extends { kind: 'amount' | 'duration' | 'count' }
     ? true
     : FilterValueOf<Row>
 
-/** Values as in the addresses of the console: numbers and `true` as such. */
+/** Values as in the console's addresses: numbers and `true` are not texts. */
 export type FilterAddress<Rows> = {
   -readonly [Name in keyof Rows as AddressOf<Rows[Name], Name>]?: AddressValue<Rows[Name]>
 }

@@ -27,7 +27,7 @@ interface Api {
   webhooks?: (used: Used) => Json
 }
 
-/** Rules of all texts, which schemas cannot express. */
+/** Rules that apply to all texts and that schemas cannot express. */
 const TEXTS = 'A text with NUL (U+0000) or an unpaired surrogate is refused. A parameter of an address does not repeat.'
 
 /** Builds the OpenAPI 3.1 document of the public interface. `version` is the product version. */
@@ -240,13 +240,13 @@ function parameters(place: 'path' | 'query' | 'header', schema: TObject | undefi
   })
 }
 
-/** An empty parameter of an address is refused before its schema is asked. */
+/** Empty parameters are refused before their schema is checked. */
 function notEmpty(schema: TSchema): unknown {
   const isFreeText = 'type' in schema && schema.type === 'string' && nameOf(schema) === null
   return isFreeText && !('enum' in schema) ? { minLength: 1, ...schema } : schema
 }
 
-/** A response per status; operations with the same codes share it. */
+/** One response per status. Operations with the same codes share it. */
 function errorResponses(route: Route, used: Used): Json {
   const byStatus = Map.groupBy(errorsOf(route), (code) => ERRORS[code].status)
   const responses: Json = {}

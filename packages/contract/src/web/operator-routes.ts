@@ -243,7 +243,7 @@ export const OPERATOR_ROUTES = closedBodies({
     summary: 'Search the labels and payloads of one run, by time, without an index',
     query: RunSearchQuery,
     reply: RunSearchPage,
-    // A search waits for its turn, so it must not occupy one of the few places for pages.
+    // 0: a search waits for its own turn, so it must not occupy one of the few slots for pages.
     replyBytes: 0,
     errors: ['not_found', 'invalid_cursor'],
   },
@@ -312,7 +312,7 @@ export const OPERATOR_ROUTES = closedBodies({
     summary: 'Check the installation',
     tag: 'Doctor',
     reply: DoctorReport,
-    // Small, and all who ask at the same time share it.
+    // 0: the reply is small, and concurrent requests share it.
     replyBytes: 0,
     errors: [],
   },

@@ -1,4 +1,7 @@
-/** Endpoints of other protocols, OpenTelemetry and MCP. They are not in the OpenAPI documents: clients know them by their own specifications. */
+/**
+ * Endpoints of other protocols, OpenTelemetry and MCP. They are not in the OpenAPI documents, because clients know them
+ * by those protocols' specifications.
+ */
 import Type from 'typebox'
 import { LIMITS } from '../engine/limits.ts'
 import type { Route, OperatorRoute } from './route.ts'
@@ -40,7 +43,7 @@ export const MCP_ROUTE = {
   summary: 'Read what agents did, with an MCP client',
   tag: 'Runs',
   scopes: [],
-  // The operator API checks the roles at each read of a tool.
+  // Any signed-in caller, because each read of a tool goes through the operator API, which checks the role.
   access: 'signed-in',
   body: Type.Object({}),
   bodyBytes: LIMITS.operatorBodyBytes,

@@ -15,26 +15,34 @@ export interface Route {
   readonly description?: string
   readonly tag: Tag
   /**
-   * The API key must have all of these scopes. Operator API routes have none because operator tokens have no scopes.
+   * The API key must have all of these scopes. Operator API routes have none, because operator tokens have no scopes.
    */
   readonly scopes: readonly Scope[]
   readonly params?: TObject
   readonly query?: TObject
-  /** Another program may add its own parameters. Otherwise the operator API rejects those that `query` does not name. */
+  /**
+   * Allows parameters that another program adds. Otherwise the operator API rejects parameters that `query` does not
+   * name.
+   */
   readonly openQuery?: true
-  /** Headers other than those for authentication and the body, by their documented names. */
+  /** Headers by their documented names, without those for authentication and the body. */
   readonly headers?: TObject
-  /** The operator API refuses members that it does not name (`closedBodies`); the public interface ignores them. */
+  /**
+   * The operator API refuses members that the schema does not name (`closedBodies`); the public interface ignores them.
+   */
   readonly body?: TSchema
   /** Maximum size of the decoded body in bytes. */
   readonly bodyBytes?: number
   readonly status: 200 | 201 | 202 | 303
   readonly reply: TSchema
-  /** Approximate maximum reply size in bytes, if larger than the limit for lists. 0: few are built at once anyway. */
+  /**
+   * Approximate maximum size of the reply in bytes, if larger than the limit for lists. 0: not counted, because few
+   * such replies are built at once.
+   */
   readonly replyBytes?: number
   /** The reply has an ETag. If-None-Match with that ETag gets 304. */
   readonly tagged?: true
-  /** Secret member of the reply. Only this reply shows it; it is stored nowhere. */
+  /** Name of the secret member of the reply. Only this reply shows it, and the store does not have it. */
   readonly shownOnce?: string
   /** Media type of the reply; JSON by default. */
   readonly replyType?: string
@@ -52,8 +60,8 @@ interface Part {
 }
 
 /**
- * Refuses unknown members: a misspelt `expiresAt` would make a token that never expires. Objects without fixed members
- * stay open.
+ * Refuses unknown members: a misspelt `expiresAt` would create a token that never expires. Objects without fixed
+ * members stay open.
  */
 export function closedBodies<Routes extends Record<string, Route>>(routes: Routes): Routes {
   const rows = Object.entries(routes).map(([name, route]) => {
@@ -63,7 +71,7 @@ export function closedBodies<Routes extends Record<string, Route>>(routes: Route
   return Object.fromEntries(rows) as Routes
 }
 
-/** A nested schema loses its name, because replies have the open one. */
+/** A closed nested schema loses its name, because replies use the open one under that name. */
 function closed({ $id: _, ...schemaPart }: Part): Part {
   const { properties, items, anyOf } = schemaPart
   const members = Object.entries(properties ?? {}).map(([name, member]) => [name, closed(member)])
@@ -109,7 +117,7 @@ export type Tag = keyof typeof TAGS
 export type Role = (typeof ROLES)[number]
 
 /**
- * Callers of an endpoint: anyone; anyone signed in; anyone with the role in the workspace that the path's workspaceId
+ * Who may call an endpoint: anyone; anyone signed in; anyone with the role in the workspace that the path's workspaceId
  * or environmentId names; or an owner of the whole installation.
  */
 export type Access = 'anyone' | 'signed-in' | Role | 'installation'
