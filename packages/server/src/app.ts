@@ -34,7 +34,7 @@ import { slackRoutes } from './http/messages/slack.ts'
 const PATH_PARAMETER_CHARS = 4_096
 const HEADERS_TIMEOUT_MS = 10_000
 const TIMEOUT_CHECK_MS = 1_000
-/** Longer than the idle timeouts of load balancers, so that they close first. */
+/** Longer than the idle timeouts of load balancers, so that these close first. */
 const KEEP_ALIVE_MS = 65_000
 
 function withoutCompilers(): never {
@@ -51,14 +51,14 @@ export function createApp(deps: Deps, log?: FastifyBaseLogger): FastifyInstance 
   })
   const app = fastify({
     ...(log ? { loggerInstance: log } : {}),
-    // The framework's log lines contain the query.
+    // Off, because the framework's log lines contain the query.
     logController: new LogController({ disableRequestLogging: true }),
-    // The framework's compilers are a hundred modules to load.
+    // Replaced, because the framework's compilers are a hundred modules to load.
     schemaController: { compilersFactory: { buildValidator: withoutCompilers, buildSerializer: withoutCompilers } },
-    // A logger per request would cost more than the lines it writes.
+    // One logger for all requests: a logger for each would cost more than its lines.
     childLoggerFactory: (logger) => logger,
     genReqId: () => randomUUID(),
-    // A proxy may leave the path of the public address in place.
+    // A proxy may leave the public address's path in place, so remove it.
     rewriteUrl: ({ url = '/' }) => (url.startsWith(`${path}/`) ? url.slice(path.length) : url),
     trustProxy: config.trustProxy.length > 0 ? [...config.trustProxy] : false,
     routerOptions: { maxParamLength: PATH_PARAMETER_CHARS },
@@ -81,7 +81,7 @@ export function createApp(deps: Deps, log?: FastifyBaseLogger): FastifyInstance 
   boundIdleConnections(app.server)
   cutStalledReaders(app.server, config.requestTimeout)
   everyReplyHooks(app, deps)
-  // Node would reject an unknown expectation without a body; HTTP allows a server to ignore it.
+  // Node would reject an unknown expectation without a body, but HTTP allows a server to ignore it.
   app.server.on('checkExpectation', (request, response) => app.server.emit('request', request, response))
   const console = config.console && hasConsole()
   errorHandlers(app, (request, reply) => (console && isNavigation(request) ? sendConsolePage(request, reply) : null))
@@ -97,7 +97,7 @@ export function createApp(deps: Deps, log?: FastifyBaseLogger): FastifyInstance 
   if (config.metrics) metricsRoutes(app, deps)
   frontRoute(app, { version: deps.version, docs: config.docs, console })
   if (console) consoleRoutes(app)
-  // Relative addresses of a page need the slash.
+  // Redirects to the path with a slash, which the page's relative addresses need.
   if (path !== '' && !app.hasRoute({ method: 'GET', url: path })) {
     app.get(path, (_request, reply) => reply.redirect(`${path}/`, 308))
   }

@@ -210,14 +210,17 @@ export type Environment = Readonly<Record<string, string | undefined>>
 export type ConfigRead = { ok: true; config: Config } | { ok: false; faults: string[] }
 
 const PREFIX = 'TACHO_'
-/** Variables of other commands and the SDK, perhaps set in the same shell: not settings, but not refused either. */
+/**
+ * Variables of other commands and the SDK, which may be set in the same shell: they are no settings, but not refused
+ * either.
+ */
 const CLIENT_VARIABLES = [
   'TACHO_URL',
   'TACHO_OPERATOR_TOKEN',
   'TACHO_API_KEY',
   'TACHO_CLIENT_ID',
   'TACHO_RELEASE',
-  // scripts/node sets it, for the MCP guard.
+  // Set by scripts/node for the MCP guard.
   'TACHO_OWN_VARIABLES',
 ]
 const ENTRIES = Object.entries(SETTINGS) as [SettingName, Setting<unknown>][]
@@ -301,7 +304,7 @@ function findText(name: SettingName, setting: Setting<unknown>, flags: Flags, en
   const file = (setting.fromFile && environment[fileVariable]) || null
   if (value !== null && file !== null) return { fault: `Set only one of ${variable} and ${fileVariable}.` }
   if (file !== null) return readText(fileVariable, file)
-  // A service link gets its own message, not one about a bad value.
+  // A service link gets a message of its own, not one about a bad value.
   if (value === null || isServiceLink(value)) return { from: 'The default', text: setting.byDefault }
   return { from: variable, text: value }
 }
@@ -360,15 +363,18 @@ function quoted(settingText: string | null): string {
   return JSON.stringify(settingText !== null && settingText.length > 60 ? `${settingText.slice(0, 60)}…` : settingText)
 }
 
-/** How much memory bodies and replies of all requests may take together, in bytes. By the machine: it is no setting. */
+/**
+ * How much memory the bodies and the replies of all requests may take, in bytes. It follows from the machine, not from
+ * a setting.
+ */
 export type RequestMemory = Record<'bodies' | 'replies', number>
 
 const MEMORY_MAX = 64 * 1_048_576
-/** Four of the largest pages. */
+/** Enough for four of the largest pages. */
 const MEMORY_MIN = 16 * 1_048_576
 const MEMORY_PART = 16
 
-/** With a higher limit of one body, a few of the largest still fit beside each other. */
+/** If the limit of one body was raised, there is still room for three of the largest. */
 export function bodyMemory({ bodies }: RequestMemory, largestBody: number): number {
   return largestBody > LIMITS.otlpBytes ? Math.max(bodies, 3 * largestBody) : bodies
 }

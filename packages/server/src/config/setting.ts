@@ -11,7 +11,7 @@ export interface Setting<Value> {
   parse: (text: string) => Parsed<Value>
   /** A secret has no flag and is never shown: other users can read the arguments of a process. */
   secret?: boolean
-  /** Can also come from a file that TACHO_…_FILE names, for container secrets. */
+  /** The value can also come from a file that TACHO_…_FILE names, for container secrets. */
   fromFile?: boolean
 }
 

@@ -9,7 +9,7 @@ import { newestVersion } from '../storage/sql/engine/migrations.ts'
 export { StoreRefused, type CopyReport }
 
 export interface CopyOptions extends CopyWatch {
-  /** `sqlite:<directory>` or `postgres://…`, as `to`. */
+  /** `from` and `to`: `sqlite:<directory>` or `postgres://…`. */
   from: string
   to: string
   /** Changes stored after the copy starts are not copied. */
@@ -66,14 +66,17 @@ export interface MigrateOptions {
 export interface Migrated {
   database: string
   schema: number
-  /** Empty if another process was faster. */
+  /** Names of the applied migrations. Empty if another process was faster. */
   applied: string[]
   distributed: string[] | null
 }
 
 const WAIT_MS = 10_000
 
-/** Can be repeated, interrupted, and run on several machines at once. Throws StoreRefused with a message for people. */
+/**
+ * You can repeat it, interrupt it, and run it on several machines at once. Throws StoreRefused with a message for
+ * people.
+ */
 export async function migrateStore({ databaseUrl, citus = false }: MigrateOptions): Promise<Migrated> {
   const address = parseAddress(databaseUrl)
   const applied = await prepareStore(address, WAIT_MS)

@@ -35,7 +35,7 @@ type First = Pick<
   'initWorkspace' | 'initEnvironment' | 'initApiKey' | 'initOperatorToken' | 'initOperatorEmail'
 >
 
-/** Null if the store was not empty; then nothing changed. */
+/** Null if the store was not empty, so nothing changed. */
 export async function createFirstTenant(
   storage: Storage,
   config: First,
@@ -46,7 +46,7 @@ export async function createFirstTenant(
     givenCredential(config.initOperatorToken, parseOperatorToken) ?? newOperatorToken(randomBytes)
   const [workspaceId, environmentId] = [uuidv7(now, randomBytes), uuidv7(now, randomBytes)]
   const email = config.initOperatorEmail
-  // The owner of a supplied token can invite people, so a link that creates an owner would only be a risk in the log.
+  // The owner of a supplied token can invite people. A link that creates an owner would then only be a risk in the log.
   const link = email === null && config.initOperatorToken !== null ? null : newInvitation(randomBytes)
   const outcome = await storage.initialise({
     workspace: { id: workspaceId, name: config.initWorkspace, createdAt: now },
@@ -80,7 +80,10 @@ export async function createFirstTenant(
   }
 }
 
-/** `url` is null if the server could not listen; `base` is the public address; without a console the link leads nowhere yet. */
+/**
+ * `url`: null if the server could not listen. `base`: the public address. Without a console, the link cannot be opened
+ * yet.
+ */
 export function firstTenantText(
   { workspace, environment, apiKey, operatorToken, invitation }: FirstCredentials,
   url: string | null,
@@ -97,7 +100,7 @@ export function firstTenantText(
     const token = operatorToken === null ? '' : `TACHO_OPERATOR_TOKEN=${operatorToken} `
     lines.push(`  ${token}${commandAt(ROOT)} runs show hello --url ${url}`)
   }
-  // Last and set apart, because most people continue with it.
+  // Printed last and set apart, because most people continue with it.
   if (invitation !== null) {
     const { email, text } = invitation
     lines.push('')
@@ -115,14 +118,17 @@ const WITHOUT_CONSOLE = {
   'not built': 'not built: run `npm run build`',
 }
 
-/** The text to print. If a file is given, the credentials go there: output often ends in a journal that many people read. */
+/**
+ * Returns the text to print. If a file is set, the credentials are written there instead: output often ends in a
+ * journal that many people read.
+ */
 export function keepCredentials(
   { initCredentialsFile: file }: Pick<Config, 'initCredentialsFile'>,
   text: string,
 ): string {
   if (file === null) return text
   try {
-    // An existing name may be a link that another user created.
+    // Refuses an existing file, because it may be a link that another user created.
     writeFileSync(file, text, { mode: 0o600, flag: 'wx' })
     return `Created a new store. Its first credentials are in ${file}: save them elsewhere, and delete the file.\n`
   } catch (error) {
@@ -132,7 +138,10 @@ export function keepCredentials(
   }
 }
 
-/** In a clone, where a package is installed, and in the cache of npx, from which no name leads to the command. */
+/**
+ * The command as a person types it: in a clone, in a folder where the package is installed, or from the cache of npx,
+ * where no name leads to it.
+ */
 export function commandAt(root: string, cwd = process.cwd()): string {
   if (existsSync(path.join(root, 'packages/cli/src'))) return './tacho'
   if (path.dirname(root) === path.join(cwd, 'node_modules')) return './node_modules/.bin/tacho'

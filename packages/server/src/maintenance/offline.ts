@@ -14,13 +14,13 @@ import { fullKey, ownerToken } from './first-tenant.ts'
 export { StoreRefused }
 
 export interface RecoverOptions {
-  /** Data directory that no server has open. */
+  /** Data directory, which no server may have open. */
   dataDir: string
   /** Servers of this database can keep running. */
   databaseUrl?: string | null
   operatorToken?: boolean
   apiKeyFor?: { workspace: string; environment: string }
-  /** All other operator tokens, or all other keys of the environment. */
+  /** Also revokes all other operator tokens, or all other keys of the environment. */
   revokeOld?: boolean
 }
 

@@ -1,4 +1,7 @@
-/** The package's data takes 20 MB and a tenth of a second to load. The thread ends soon after, and with it the data. */
+/**
+ * Reads the package's data in a thread that ends soon after, because the data takes 20 MB and a tenth of a second to
+ * load.
+ */
 import { createRequire } from 'node:module'
 import { hash } from 'node:crypto'
 import { LRUCache } from 'lru-cache'
@@ -71,7 +74,7 @@ export function createPriceTable() {
   }
 }
 
-/** Prices of the workspace come before the price table. */
+/** Prices of the workspace take precedence over the price table. */
 
 const NOTHING: EstimateFields = { estimatedCost: null, priceTable: null, unpricedCalls: 0 }
 
@@ -81,7 +84,7 @@ export async function estimatorOf(
   calls: readonly UncostedCalls[],
 ): Promise<Estimator> {
   const workspacePrices = calls.length === 0 ? [] : await storage.listPrices(workspaceId)
-  // A damaged price is none, and the price table is not what the workspace wanted.
+  // A damaged price leaves the model without a price, because the workspace does not want the price table's.
   const ofWorkspace = new Map(workspacePrices.map((row) => [row.model, row.damaged ? null : ratesOfWorkspace(row)]))
   const others = calls.map(({ model }) => model).filter((model) => !ofWorkspace.has(model))
   const ofTable = await prices.ratesOf(others)
@@ -107,7 +110,7 @@ export async function estimatorOf(
   }
 }
 
-/** Name of the prices in use. A different name means different estimates. */
+/** Name of the prices in use. A different name means that estimates may differ. */
 export function tableName({ version }: Pick<PriceTable, 'version'>, workspacePrices: readonly PriceRow[]): string {
   if (workspacePrices.length === 0) return version
   const digest = hash('sha256', JSON.stringify(workspacePrices.map(({ model, rates }) => [model, rates])))
@@ -118,7 +121,7 @@ function ratesOfWorkspace({ rates: { longContext, call, ...tokens } }: PriceRow)
   const rates: Rates = { ...tokens, call }
   if (longContext === undefined) return [{ rates }]
   const { above, ...long } = longContext
-  // A part that only the long prices leave out is then priced as the part that contains it.
+  // A part that only the long prices leave out has the price of the part that contains it.
   const isSet = (tokenPart: (typeof TOKEN_PARTS)[number]) =>
     tokens[tokenPart] !== undefined || long[tokenPart] !== undefined
   const tiered = TOKEN_PARTS.filter(

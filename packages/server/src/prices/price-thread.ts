@@ -1,4 +1,4 @@
-/** The prices of the package. Import it only in a thread or a test. */
+/** The prices of the package. Import this only in a thread or a test. */
 import { answerCalls } from '../threads/threads.ts'
 import { calcPrice, findProvider, type ConditionalPrice, type ModelPrice } from '@pydantic/genai-prices'
 import type { DatedRates, ModelRates, Rate, Rates } from '../domain/runs/estimate.ts'
@@ -22,12 +22,15 @@ function find(name: string): ModelPrice | ConditionalPrice[] | null {
     pricesOf(name) ??
     (isProvider ? pricesOf(rest, provider) : null) ??
     (provider === '' ? null : pricesOf(rest)) ??
-    // Names of Amazon Bedrock.
+    // Names that Amazon Bedrock uses.
     pricesOf(name, 'aws')
   )
 }
 
-/** OpenRouter's variants choose a provider or a tool, not a model. Gateways put a version of Claude before its family. */
+/**
+ * Suffixes of OpenRouter choose a provider or a tool, not a model. Some gateways put the version of Claude before its
+ * family.
+ */
 function plainName(name: string): string {
   return name
     .replace(/:(?:nitro|floor|online|exacto|beta|extended|thinking)$/, '')
@@ -82,7 +85,7 @@ function toRate(price: ModelPrice[string]): Rate | undefined {
   return { base: price.base, above: above.toSorted((a, b) => a.context - b.context) }
 }
 
-/** In UTC. `time`: such as 16:30:00Z or 00:30:00+08:00. */
+/** Second of the day in UTC. `time`: for example 16:30:00Z or 00:30:00+08:00. */
 function secondOf(time: string): number {
   return (((Date.parse(`1970-01-01T${time}`) / 1_000) % 86_400) + 86_400) % 86_400
 }

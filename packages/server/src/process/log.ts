@@ -4,7 +4,7 @@ import { promisify } from 'node:util'
 import { pino } from 'pino'
 import type { Config } from '../config/config.ts'
 
-/** Beyond this size, lines are dropped: the reader has stopped. */
+/** Above this size, lines are dropped, because the reader has stopped. */
 const WAITING_CHARS = 4 * 1_048_576
 /** Small, so that a slow reader is not mistaken for one that has stopped. */
 const WRITE_BYTES = 65_536
@@ -22,7 +22,7 @@ export function createLog(level: Config['logLevel'], base: { worker: number } | 
     logger: pino({ level, base, timestamp: pino.stdTimeFunctions.isoTime }, lines),
     async leave(code: number): Promise<never> {
       for (let before = -1; lines.isWriting();) {
-        // process.exit waits for a write that has begun. If the reader has stopped, that takes for ever.
+        // process.exit waits for a write that has begun. If the reader has stopped, that wait never ends.
         if (lines.writes() === before) process.kill(process.pid, 'SIGKILL')
         before = lines.writes()
         await Promise.race([lines.idle(), wait(READER_STOPPED_MS)])
@@ -32,7 +32,10 @@ export function createLog(level: Config['logLevel'], base: { worker: number } | 
   }
 }
 
-/** Not pino's destination: its flush before the exit never returns if the reader has closed the pipe, or the disk is full. */
+/**
+ * Replaces pino's destination, whose flush before the exit never returns if the reader has closed the pipe, or the disk
+ * is full.
+ */
 function createLines() {
   let waiting = ''
   let waitingLines = 0
@@ -45,7 +48,7 @@ function createLines() {
     while (waiting !== '') {
       const bytes = Buffer.from(waiting)
       waiting = ''
-      // The reader has closed the pipe, or the disk is full: the server continues without these lines.
+      // If the reader has closed the pipe, or the disk is full, the server continues without these lines.
       const lines = waitingLines
       waitingLines = 0
       const isWritten = await writeAll(bytes).then(
@@ -75,7 +78,7 @@ function createLines() {
     dropped = { all: dropped.all + lines, untold: dropped.untold + lines }
   }
 
-  /** The reader reads again. */
+  /** Called when the reader reads again. */
   function tellDropped(): void {
     const line = { level: 40, time: new Date().toISOString(), droppedLines: dropped.untold }
     dropped.untold = 0

@@ -35,7 +35,7 @@ async function openEmbedded(config: Config, { log, onTrouble }: StorageWatch): P
     onTrouble,
     onWarning: throttledWarning(log),
   })
-  // A killed process left them; by now this process holds the store's lock.
+  // A killed process left these files: this process now holds the store's lock.
   for (const name of readdirSync(directory)) {
     if (name.startsWith(SNAPSHOT_PREFIX)) rmSync(path.join(directory, name))
   }

@@ -55,7 +55,7 @@ import type { WorkerLink } from './workers.ts'
 
 export interface RunningServer {
   url: string
-  /** Reports not ready from now on, but still serves. */
+  /** Reports not ready from now on, but still serves requests. */
   leave(): void
   close(): Promise<void>
 }
@@ -70,7 +70,7 @@ export interface StartOptions {
   memory?: RequestMemory
 }
 
-/** Work is planned at most this far ahead, but for that of people and receivers. */
+/** Work is planned at most this far ahead, except for work whose time people or receivers chose. */
 const FARTHEST_MS = 3_600_000 + 60_000
 const SOON_MS = 60_000
 
@@ -172,7 +172,7 @@ export async function serveStore(config: Config, storage: Storage, options: Star
       pushPublicKey: pushKeys.publicKey,
       metrics,
       prices,
-      // Nodes whose clocks differ must agree on what is too new, and on what has expired.
+      // The store's time, because nodes whose clocks differ must agree on what is too new, and on what has expired.
       now: storeNow,
       draining: () => draining,
     },
@@ -183,7 +183,7 @@ export async function serveStore(config: Config, storage: Storage, options: Star
   const first = await createFirstTenant(storage, config, storeNow())
   const console = !config.console ? 'off' : hasConsole() ? 'served' : 'not built'
   const url = await listen(app.server, config).catch(async (error: unknown) => {
-    // The store is no longer new, so show the credentials now or never.
+    // Show the credentials now: at the next start, the store is no longer new.
     if (first)
       print(
         keepCredentials(
@@ -241,8 +241,8 @@ export async function serveStore(config: Config, storage: Storage, options: Star
   ]
   log?.info({ version, url, pid: process.pid }, 'ready')
   const listening = `Tacho ${version} listens on ${url}; its data is in ${storagePlace(config)}\n`
-  // After the log, which would push it off the screen, and in one piece, so that a reader of the address finds the credentials
-  // too.
+  // Printed after the log, which would push it off the screen, and in one piece, so that a program that reads the
+  // address finds the credentials too.
   print(
     first
       ? `${listening}\n${keepCredentials(config, firstTenantText(first, url, config.publicUrl ?? forPeople(url), console))}`
@@ -263,7 +263,7 @@ export async function serveStore(config: Config, storage: Storage, options: Star
   return { url, leave, close: () => (stopped ??= stop()) }
 }
 
-/** On PostgreSQL, packing saves a quarter of the space and writes each event once more. */
+/** Off on PostgreSQL by default, where packing saves a quarter of the space but writes each event once more. */
 function packs({ packPayloads: choice }: Config, { engine }: Storage): boolean {
   return choice === 'auto' ? engine === 'sqlite' : choice === 'on'
 }
@@ -277,7 +277,7 @@ function signInOptions(config: Config) {
   return { publicUrl, identityProvider: isSetUp ? { issuer, clientId, clientSecret, ...provider } : null }
 }
 
-/** Not the framework's function, which listens twice for `localhost`. */
+/** Not the framework's function, which listens twice on `localhost`. */
 async function listen(server: Server, { host, port }: Config): Promise<string> {
   server.listen({ host, port })
   await once(server, 'listening')

@@ -5,12 +5,15 @@ import os from 'node:os'
 import type { FastifyInstance } from 'fastify'
 
 const LOOK_MS = 20
-/** Connections that the kernel has made and this process has not accepted would be reset. A turn accepts at least one. */
+/**
+ * Turns in which connections are still accepted, at least one in each. The kernel would reset connections that it has
+ * made but this process has not accepted.
+ */
 const ACCEPTING_TURNS = 16
-/** How long a new connection may take to bring its request, which a balancer does not send to another node any more. */
+/** How long a new connection may take to send its first request, which the balancer no longer sends to another node. */
 const FIRST_REQUEST_MS = 500
 
-/** Create it before the server listens, because it counts open requests. */
+/** Call this before the server listens, because it counts open requests. */
 export function createDrain(app: FastifyInstance) {
   const server: Server = app.server
   const fresh = new Set<Socket>()
@@ -30,7 +33,7 @@ export function createDrain(app: FastifyInstance) {
       const start = performance.now()
       const isWithin = (ms: number) => performance.now() - start < ms
       for (let turn = 0; turn < ACCEPTING_TURNS; turn++) await nextTurn()
-      // The HTTP server's close would also end connections whose first request is on its way.
+      // The HTTP server's own close would also end connections whose first request is arriving.
       TcpServer.prototype.close.call(server)
       while (fresh.size > 0 && isWithin(Math.min(FIRST_REQUEST_MS, timeoutMs))) await wait(LOOK_MS)
       const closed = app.close()
@@ -44,10 +47,13 @@ export function createDrain(app: FastifyInstance) {
   }
 }
 
-/** A repeat within this time counts as the same signal: process groups, npm and a parent process deliver it twice. */
+/**
+ * A repeat within this time counts as the same signal, because process groups, npm and a parent process deliver it
+ * twice.
+ */
 const SAME_SIGNAL_MS = 1_000
 
-/** Jobs, threads and the store end sooner on any healthy machine. */
+/** On any healthy machine, jobs, threads and the store end within this time. */
 export const CLOSE_MS = 5_000
 
 export function nextSignal(leave: (code: number) => void): Promise<NodeJS.Signals> {

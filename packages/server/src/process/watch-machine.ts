@@ -1,6 +1,6 @@
 /**
- * Each second: was the machine's clock set, and are descriptors used up? Both make a server that looks well do nothing. One line
- * says that it began, and one that it ended.
+ * Checks each second whether the machine's clock was set and whether descriptors are used up. Both can stop a server's
+ * work while it looks healthy. One line reports the beginning, and one the end.
  */
 import { closeSync, openSync, readdirSync, readFileSync } from 'node:fs'
 import { devNull } from 'node:os'
@@ -8,7 +8,7 @@ import type { FastifyBaseLogger } from 'fastify'
 import { every, type Job } from '../jobs/engine/timers.ts'
 
 const EVERY_MS = 1_000
-/** A clock that is only slewed moves less, also while this process is busy. */
+/** A clock that is slewed moves by less, even while this process is busy. */
 const JUMP_MS = 2_000
 
 interface Watched {
@@ -19,7 +19,7 @@ interface Watched {
 }
 
 export function watchMachine({ log, onJump, intervalMs = EVERY_MS }: Watched): Job {
-  /** Nobody sets the other clock. */
+  /** The other clock is monotonic, so nobody can set it. */
   const difference = () => Date.now() - performance.now()
   let last = difference()
   let isExhausted = false
@@ -56,12 +56,12 @@ function canOpen(): boolean {
   }
 }
 
-/** Null where the system does not say. */
+/** Null if the system does not report it. */
 export function openDescriptors(): number | null {
   try {
     return readdirSync('/proc/self/fd').length
   } catch (error) {
-    // Reading the folder needs a descriptor, too.
+    // Listing the folder needs a descriptor too, so there is none left.
     return (error as NodeJS.ErrnoException).code === 'EMFILE' ? maxDescriptors() : null
   }
 }

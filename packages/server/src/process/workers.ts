@@ -16,7 +16,10 @@ import { createLog } from './log.ts'
 import { CLOSE_MS, nextSignal } from './stopping.ts'
 import type { MetricObject, Registry } from 'prom-client'
 
-/** After ready or, if it never was, the start. Shorter than a new worker's wait for an unreachable database. */
+/**
+ * Measured from ready or, if the worker never was, from its start. Shorter than a new worker's wait for an unreachable
+ * database.
+ */
 const YOUNG_MS = 8_000
 const QUICK_DEATHS = 5
 const FIRST_PAUSE_MS = 100
@@ -61,7 +64,7 @@ export async function runWorkers({ workers: count, logLevel, drainDelay, drainTi
     return promise
   }
 
-  /** All workers begin with the same address, so print it once; only the first one has credentials below it. */
+  /** All workers print the same address, so print it once. Only the first one has credentials below it. */
   function print(text: string): void {
     const [address = ''] = text.split('\n', 1)
     if (printed.has(address)) return
@@ -155,7 +158,9 @@ export function workerLink() {
   }
 }
 
-/** A scrape reaches a random worker, whose counters alone would jump. Those of ended workers stay: sums never fall. */
+/**
+ * A scrape reaches one random worker, so each answers for all. Counters of ended workers stay, so that sums never fall.
+ */
 
 /** A slow worker reports its previous values. */
 const ANSWER_MS = 1_000

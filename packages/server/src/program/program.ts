@@ -1,13 +1,15 @@
 import path from 'node:path'
 import { readFileSync } from 'node:fs'
 
-/** Sources are four folders below it, the built program (packages/cli/dist) is three. */
+/** Among the sources, the root is four folders up; from the built program (packages/cli/dist), three. */
 export const ROOT = path.resolve(import.meta.dirname, import.meta.filename.endsWith('.ts') ? '../../../..' : '../../..')
 
-/** Only in the built program (scripts/build-program.mjs): the version, and the commit it was built from unless it is a release. */
+/**
+ * Defined only in the built program (scripts/build-program.mjs): the version, with the commit unless it is a release.
+ */
 declare const TACHO_VERSION: string | undefined
 
-/** Sources can change at any time, so no commit describes them. */
+/** The version of sources has no commit, because sources can change at any time. */
 export function programVersion(): string {
   if (typeof TACHO_VERSION !== 'undefined') return TACHO_VERSION
   return `${versionIn(path.join(ROOT, 'package.json'))}-dev+sources`
@@ -17,7 +19,7 @@ export function versionIn(packageFile: string | URL): string {
   return (JSON.parse(readFileSync(packageFile, 'utf8')) as { version: string }).version
 }
 
-/** Only in the built program (scripts/build-program.mjs). */
+/** Defined only in the built program (scripts/build-program.mjs). */
 declare const TACHO_BUILD: string | undefined
 
 /** Among the sources, the module is next to the caller. The build has all modules in one folder. */
