@@ -102,7 +102,10 @@ export function createAdmission(options: AdmissionOptions) {
     return sub
   }
 
-  /** Whether the person is admitted by an invitation. */
+  /**
+   * Accepts invitations for the address, and creates the account if this is allowed. Returns whether there was an
+   * invitation.
+   */
   async function admitAddress(
     email: string,
     profile: Profile,
