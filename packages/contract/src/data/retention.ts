@@ -99,7 +99,7 @@ export type WorkspaceRetention = Static<typeof WorkspaceRetention>
 const dayOf = (description: string, minimum = 1) =>
   Type.Optional(Type.Integer({ minimum, maximum: LIMITS.retentionDays, description }))
 
-/** A query cannot express null, so an absent number means "forever" as soon as one is given. */
+/** A query cannot express null. So if it has any of these numbers, an absent one means "forever". */
 export const RetentionPreviewQuery = Type.Object({
   runDays: dayOf('As in the settings. Without any of these five, the current settings are previewed'),
   payloadDays: dayOf('As in the settings'),

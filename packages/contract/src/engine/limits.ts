@@ -100,7 +100,7 @@ export const LIMITS = {
   modelChars: 255,
   /** Largest price of a million tokens. */
   pricePerMillion: 1_000_000,
-  /** Most prices of a workspace. */
+  /** Maximum number of prices of a workspace. */
   prices: 1_000,
   unpricedModels: 50,
   /** Alerts and budgets of an environment. */
@@ -181,7 +181,7 @@ export const LIMITS = {
   usageSessionRuns: 100_000,
   /** Usage by tag or metadata sums up this many runs of a window, newest first. */
   usageLabelRuns: 50_000,
-  /** The order by cost estimates the cost of this many keys. */
+  /** When usage is sorted by cost, costs are estimated for this many of its keys. */
   usageRankedKeys: 10_000,
   /** Completeness by client and agent sums up this many SDK instances of runs with gaps, newest runs first. */
   summedRecorders: 10_000,

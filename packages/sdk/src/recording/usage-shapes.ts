@@ -25,15 +25,16 @@ export interface CallCounts {
   imageOutputTokens: number
   /** Paths of members, as sent, whose value is not a token count. */
   invalid: readonly string[]
-  /** Their tokens are at least those above. */
+  /** The counts above are only lower bounds for these. */
   unknown: readonly ('promptTokens' | 'completionTokens')[]
 }
 
 type Counted = Exclude<keyof CallCounts, 'invalid' | 'unknown'>
 
 /**
- * The first name with a value counts. Each name stands for its snake case too. A dot leads into an object, or into each
- * object of a list; `[AUDIO]` is the `tokenCount` of a list's item with that `modality`, `[1h]` the `inputTokens` with that `ttl`.
+ * Of several names with a value, the first counts. Each name also stands for its snake case. A dot leads into an
+ * object, or into each object of a list; `[AUDIO]` is the `tokenCount` of a list's item with that `modality`, `[1h]`
+ * the `inputTokens` with that `ttl`.
  */
 export const USAGE_NAMES = {
   promptTokens: [
@@ -44,7 +45,7 @@ export const USAGE_NAMES = {
     'inputTokenCount',
     'inputTextTokenCount',
     'promptEvalCount',
-    // Cohere bills these, which leave out what it adds itself.
+    // Tokens that Cohere bills, without those that it adds itself.
     'billedUnits.inputTokens',
     'tokens.inputTokens',
     'tokens',
@@ -203,7 +204,7 @@ export const USAGE_NAMES = {
   ],
 } as const satisfies Record<Counted, readonly string[]>
 
-/** The prompt under the first name leaves out cached tokens under the other names. */
+/** Names of prompts that leave out cached tokens, with the names of these. */
 const CACHE_APART: ReadonlyMap<string, RegExp> = new Map([
   // Anthropic, Amazon Bedrock, the Claude Agent SDK.
   ['inputTokens', /^cache(?:Read|Write|Creation)InputTokens$/],
@@ -232,13 +233,13 @@ const PATHS = Object.fromEntries(
   Object.entries(USAGE_NAMES).map(([count, names]) => [count, names.map(pathOf)]),
 ) as unknown as Record<Counted, readonly Path[]>
 
-/** A usage has few members, and there are hundreds of names: only the counts that its members may say are sought. */
+/** A usage has few members, and there are hundreds of names. So search only for counts that its members can mean. */
 const COUNTS_OF = new Map<string, string[]>()
 for (const [count, paths] of Object.entries(PATHS))
   for (const name of paths.flatMap(({ steps }) => steps[0] ?? []))
     COUNTS_OF.set(name, [...(COUNTS_OF.get(name) ?? []), count])
 
-/** Gemini counts what its own tools add to the prompt apart. */
+/** Gemini counts separately what its own tools add to the prompt. */
 const MORE_PROMPT = [pathOf('toolUsePromptTokenCount')]
 
 function pathOf(name: string): Path {
@@ -259,7 +260,7 @@ export function callCounts(usage: unknown): CallCounts | null {
   }
   const tokensIn = (count: Counted): number => countOf(seek(count)) ?? 0
   const [prompt, completion] = [seek('promptTokens'), seek('completionTokens')]
-  // The cached tokens of Cohere are those of its whole prompt, of which it bills a part.
+  // Cohere bills only a part of its prompt, but its cached tokens belong to the whole prompt.
   const [read, written] = prompt?.name.startsWith('billed') ? [] : [seek('cachedTokens'), seek('cacheWriteTokens')]
   const reasoning = seek('reasoningTokens')
   const [sentPrompt, sentCompletion] = [countOf(prompt), countOf(completion)]
@@ -280,7 +281,7 @@ export function callCounts(usage: unknown): CallCounts | null {
   const isNamedApart = besidesInput !== null || [read, written].some((one) => one && apart?.test(one.name))
   const promptTokens = atLeast(sentPrompt, totalTokens, (known) => {
     const parts = besidesInput ?? cachedTokens + cacheWriteTokens
-    // OpenLLMetry sends names of Anthropic with the cached tokens in the input: its total shows it.
+    // OpenLLMetry sends Anthropic's names, but with the cached tokens in the input. Only its total shows this.
     const whole = known + (sentCompletion ?? 0)
     const isWithin = parts <= known && totalTokens === whole
     const isApart = parts > known || (!isWithin && isNamedApart) || totalTokens === whole + parts
@@ -290,7 +291,7 @@ export function callCounts(usage: unknown): CallCounts | null {
   const isReasoningApart = besidesOutput !== null || REASONING_APART_GEMINI.has(completion?.name ?? '')
   const completionTokens = atLeast(sentCompletion, totalTokens, (known) => {
     const parts = besidesOutput ?? reasoningTokens
-    // xAI: only the total shows that the reasoning is apart.
+    // For xAI, only the total shows that reasoning tokens are not in the completion.
     const whole = known + (promptTokens ?? 0)
     const isWithin = besidesOutput !== null && parts <= known && totalTokens === whole
     const isApart = parts > known || (!isWithin && isReasoningApart) || totalTokens === whole + parts
@@ -299,7 +300,7 @@ export function callCounts(usage: unknown): CallCounts | null {
   const sum = (promptTokens ?? 0) + (completionTokens ?? 0)
   const isMore = promptTokens !== sentPrompt || completionTokens !== sentCompletion
   const isUnknown = {
-    // An answer without a prompt does not exist; a prompt without an answer does: embeddings.
+    // Every answer has a prompt, but not every prompt has an answer: embeddings.
     promptTokens:
       (sentPrompt ?? totalTokens) === null || (isNamedApart && invalid.some((path) => /cache|input/i.test(path))),
     completionTokens:
@@ -324,7 +325,7 @@ export function callCounts(usage: unknown): CallCounts | null {
   return (promptTokens ?? completionTokens ?? totalTokens) === null && invalid.length === 0 ? null : counts
 }
 
-/** Langfuse subtracts each part from the whole, under whatever name, and adds up all names with the word in them. */
+/** Langfuse subtracts each part from the whole, whatever its name, and adds up all names that contain the word. */
 function besides(usage: Fields, word: string, parts: (Found | undefined)[], invalid: string[]): number {
   let sum = 0
   for (const one of parts) if (one && !sentPath(usage, one.steps).includes(word)) sum += countIn(one.value) ?? 0

@@ -41,7 +41,7 @@ export async function runServer(config: Config): Promise<void> {
     logger.fatal({ err, origin }, 'unexpected failure')
     void leave(1)
   })
-  // The reader of the first lines may have closed the pipe.
+  // Ignored, because the reader of the first lines may have closed the pipe.
   for (const stream of [process.stdout, process.stderr]) stream.on('error', () => undefined)
   const signalled = nextSignal((code) => void leave(code))
   const giveUp = (): void => {

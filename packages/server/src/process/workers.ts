@@ -91,7 +91,7 @@ export async function runWorkers({ workers: count, logLevel, drainDelay, drainTi
   async function stop(signal: NodeJS.Signals): Promise<void> {
     isStopping = true
     setTimeout(endNow, drainDelay + drainTimeout + 2 * CLOSE_MS, 1)
-    // In a process group, workers already have the signal; within a second it counts as the same one.
+    // In a process group, workers have already received the signal. Within a second, this counts as the same one.
     for (const worker of workers()) worker.process.kill(signal)
     if (workers().length > 0) await idle.promise
   }

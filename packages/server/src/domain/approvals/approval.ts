@@ -207,7 +207,7 @@ const KINDS = new Map<string, ApprovalNote['kind']>([
   ['TOOL_START', 'ran'],
   ['TOOL_CALL', 'ran'],
 ])
-/** Most policy versions of a decision, which names all policies that matched. */
+/** Maximum number of policy versions in a decision, which names all policies that matched. */
 const VERSIONS_KEPT = 50
 
 /** Facts that an event reports about the approval that it names; null: none. */

@@ -1,7 +1,7 @@
 /**
- * The grounds of a held call: the user's words before it, and for each value of its input where it occurred before: in
- * a tool's result, in the user's words, or nowhere. Reads the newest steps before the request, within bounds, and
- * reports how many it has read.
+ * Finds what helps a person to judge a held call: the user's words before it, and for each value of its input where it
+ * occurred before: in a tool's result, in the user's words, or nowhere. Reads the newest steps before the request,
+ * within bounds, and reports how many it has read.
  */
 import type { CallGrounds, InputField, UserText, ValueOrigin } from '@tacho/contract/approvals/call-sentence.ts'
 import type { InputCheck } from '@tacho/contract/approvals/operator-approval.ts'

@@ -162,7 +162,7 @@ function sumOf(one: NewUsage, other: NewUsage): NewUsage {
 /** JSON without an escape contains the text literally. */
 const mayContain = (payload: string, id: string): boolean => payload.includes(id) || payload.includes('\\')
 
-/** A number matches as written, because a double has fewer digits. */
+/** A number is compared as it is written, because a double would lose digits. */
 function hasValue(payload: string, keys: readonly string[], id: string): boolean {
   return valuesAt(payload, keys).some((value) =>
     value.startsWith('"') ? JSON.parse(value) === id : value === id && IS_NUMBER.test(id),

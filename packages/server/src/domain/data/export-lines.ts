@@ -24,7 +24,7 @@ export const EXPORT_VERSION = 1
 
 export interface ExportPlace {
   section: ExportedTable | 'run'
-  /** Null: continue at the first row. For a run: start and internal id. */
+  /** Null: continue at the first row. For a run: its start and internal id. */
   after: ExportedKey | null
   /** The last exported event of that run. Absent: all its events are exported. */
   event?: string

@@ -164,7 +164,10 @@ const FIELDS = 10
 const BUTTON_CHARS = 70
 const ASKED_CHARS = 90
 
-/** The `action_id` of each button, whose `value` is the approval's id, and then the mark if the person saw no input. */
+/**
+ * The `action_id` of each button. A button's `value` is the approval's id, followed by a mark if the person saw no
+ * input.
+ */
 export const SLACK_BUTTONS = { approve: 'tacho_approve', reject: 'tacho_reject' } as const
 
 export function slackMessage(news: WebhookNews): object {
@@ -255,7 +258,9 @@ export function withoutLinks(text: string): string {
 const CARD_TEXT_CHARS = 2_000
 const CARD_FACT_CHARS = 500
 
-/** Text runs have no markup; facts and text blocks would show links. Apps of Teams find addresses in any text. */
+/**
+ * Uses text runs, because facts and text blocks would show markup as links. Apps of Teams find addresses in any text.
+ */
 function teamsMessage({ title, about, facts, url }: Told): object {
   const run = (text: string, runStyle: object = {}) => ({ type: 'TextRun', text: withoutLinks(text), ...runStyle })
   const line = (...inlines: object[]) => ({ type: 'RichTextBlock', inlines })

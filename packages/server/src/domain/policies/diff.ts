@@ -9,7 +9,7 @@ type FieldDiff = VersionDiff['fields'][number]
  */
 const EDITS_MAX = 400
 
-/** Most lines of both texts: more would take hundreds of milliseconds to match and to send. */
+/** Maximum lines of both texts: more would take hundreds of milliseconds to match and to send. */
 const LINES_MAX = 4_000
 
 export async function diffFields(

@@ -242,7 +242,7 @@ function fault(code: RejectionCode, message: string = REJECTIONS[code]): Fault {
   return { code, message }
 }
 
-/** `rejectedEventIds` has every id whole, once; a rejection with an overlong id has only its index. */
+/** Leaves out an overlong id. Its rejection has the index, and `rejectedEventIds` has every id once, complete. */
 function shownId(eventId: string | null): string | null {
   return eventId !== null && hasAtMost(eventId, LIMITS.textChars) ? eventId : null
 }

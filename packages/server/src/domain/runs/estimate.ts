@@ -32,7 +32,7 @@ export interface Rates extends Partial<Record<keyof TokenParts, Rate | undefined
 /** Rates for a time. If several apply, the last one counts; if none does, the first. */
 export interface DatedRates {
   from?: number
-  /** Seconds of the day in UTC; `to` before `from` passes midnight. */
+  /** Seconds of the day in UTC. If `to` is before `from`, the time passes midnight. */
   daily?: { from: number; to: number }
   rates: Rates
 }

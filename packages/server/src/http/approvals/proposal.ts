@@ -127,7 +127,7 @@ async function propose(calls: readonly DecidedCall[], present: string | null): P
 
 function caveatsOf({ leftOut }: ProposedCondition, different: number, calls: readonly DecidedCall[]): string[] {
   const rejected = calls.filter(({ isRejected }) => isRejected).length
-  // The condition missed none of these calls: the lower end of the 95 % interval for calls like these.
+  // The condition missed none of these calls. This is the lower end of the 95 % interval for calls like these.
   const keptPercent = Math.floor(100 * 0.05 ** (1 / different))
   const unread = calls.filter(({ input, sealed }) => input === null || sealed.length > 0).length
   return [

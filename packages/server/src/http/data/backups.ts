@@ -34,7 +34,7 @@ export function backupsRoutes({ serve, storage, config, now }: OperatorDeps): vo
     if (busy) return refuse('conflict', 'Another backup is in progress')
     busy = true
     try {
-      // A backup exports all data.
+      // Audited, because a backup exports all data.
       await storage.appendAudit(audit(request.id))
       return stream(await take(), reply)
     } catch (error) {

@@ -102,7 +102,7 @@ type Needs = Pick<
   'keys' | 'configurations' | 'configurationClients' | 'rateLimit' | 'metrics' | 'draining' | 'now'
 >
 
-/** Call it before other listeners count the requests. */
+/** Call this before other listeners count the requests. */
 export function answerUnchangedFirst(app: FastifyInstance, deps: Needs): void {
   const framework: RequestListener = (request, response) => app.routing(request, response)
   app.server.removeAllListeners('request')

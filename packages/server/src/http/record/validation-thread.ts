@@ -4,7 +4,7 @@ import { buffersIn, performTask, type ValidationAnswer, type ValidationTask } fr
 
 collectWhenIdle()
 
-// If the thread ends, body-validator.ts must know at which task.
+// Tasks run one after the other, so that body-validator.ts knows at which task the thread ended.
 let last = Promise.resolve()
 
 parentPort?.on('message', ({ id, ...task }: ValidationTask) => {

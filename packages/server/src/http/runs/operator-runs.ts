@@ -108,7 +108,10 @@ function scanOf(query: RunFilterQuery): RunScan | undefined {
   return scanned.length === 0 ? undefined : { ...Object.fromEntries(scanned), runsLookedAt: LIMITS.runsLookedAt }
 }
 
-/** Saved views of an environment. Everyone who reads the environment sees them, so a viewer, who changes nothing, saves none. */
+/**
+ * Saved views of an environment. Everyone who can read the environment sees them. A viewer cannot save any, because
+ * viewers change nothing.
+ */
 
 const NO_VIEW = refuse('not_found', 'The view does not exist')
 const NAME_TAKEN = refuse('conflict', 'The environment already has a view with this name')

@@ -1,4 +1,7 @@
-/** Streamable HTTP, without state: reads of the operator API with the caller's own token answer each message. */
+/**
+ * MCP over streamable HTTP, without state. Each message is answered with reads of the operator API, with the caller's
+ * own token.
+ */
 import { setTimeout as sleep } from 'node:timers/promises'
 import { LIMITS } from '@tacho/contract/engine/limits.ts'
 import { MCP_ROUTE } from '@tacho/contract/web/protocol-routes.ts'

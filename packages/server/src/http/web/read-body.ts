@@ -63,7 +63,7 @@ const DECODERS = new Map<string, (() => Transform) | null>([
   ['zstd', createZstdDecompress],
 ])
 
-/** Most compressed bytes, as a multiple of `maxBytes`. Stops endless empty blocks, which decompress to nothing. */
+/** Maximum compressed size, as a multiple of `maxBytes`. Stops endless empty blocks, which decompress to nothing. */
 const COMPRESSED_SLACK = 2
 
 /**

@@ -1,11 +1,11 @@
 /**
- * How much one slice of a background job changes, and how long the next one waits.
+ * Decides how much one slice of a background job changes, and how long the job pauses after it.
  *
- * The size follows the time that slices take: one must be short, because commits of events wait for it, but not so short
- * that its own commit is most of it. The pause follows what else the store does: while events wait for their commit, slices
- * take at most a nineteenth of the time of the embedded engine, and an eighth of that of one connection to PostgreSQL. Together
- * with the log and the pages that they cause, this costs recording less than a tenth. The time a slice waits for its turn does
- * not count: otherwise nothing would happen on a busy store.
+ * The size follows the time that slices take. A slice must be short, because commits of events wait for it, but long
+ * enough that its own commit is a small part of it. The pause depends on the load: while events wait for their commit,
+ * slices take at most 1/19 of the embedded engine's time, and 1/8 of the time of one connection to PostgreSQL.
+ * Including the log and the pages that slices cause, recording loses less than a tenth. The time for which a slice
+ * waits for its turn does not count: otherwise a busy store would never finish the work.
  */
 import { setTimeout as wait } from 'node:timers/promises'
 import type { Storage } from '../../storage/storage.ts'

@@ -35,7 +35,7 @@ type Options = HandlerOptions<FailureActs> & { pages: Pick<RunPages, 'urlOf'>; r
 
 const SLOTS = 4
 /**
- * Failures stored in one transaction, so few that a batch of events waits no longer for them than for another batch.
+ * Failures stored in one transaction. Few, so that a batch of events waits for them no longer than for another batch.
  */
 const FAILURES_AT_ONCE = 20
 

@@ -43,7 +43,7 @@ export interface DeliverOptions extends HandlerOptions<Acts> {
 }
 
 const SLOTS = 40
-/** A receiver slower than this gets its other messages after a multiple of the time it took. */
+/** A receiver that takes longer than this is paused for SLOW_PAUSE times as long. */
 const SLOW_MS = 1_000
 const SLOW_PAUSE = 3
 /** Pause between two mails of an environment to one address. */

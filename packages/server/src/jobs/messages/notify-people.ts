@@ -33,7 +33,7 @@ const PAUSES_KEPT = 10_000
 const JOINED = 200
 const ATTEMPTS = 4
 const DAY_SECONDS = 24 * 60 * 60
-/** Most items of failing browsers that run at a time, so that most slots stay free for the others. */
+/** Maximum number of items of failing browsers that run at a time, so that most slots stay free for the others. */
 const FAILING = { most: 4, ofWorkspace: 2, ofCredential: 1 }
 const FAILING_PAUSE_MS = 2_000
 const FAILING_KEPT = 10_000
@@ -158,7 +158,7 @@ interface PushOptions {
   send: WebhookSender['send']
 }
 
-/** Most characters that push services accept. */
+/** Maximum number of characters that push services accept. */
 const TOPIC_CHARS = 32
 
 export function createPushSender({ keys, contact, send }: PushOptions): PushSender {

@@ -10,7 +10,7 @@ import type { WebhookMessage } from '../../domain/messages/webhook.ts'
 
 const TIMEOUT_MS = 10_000
 const RESPONSE_BYTES = 64 * 1024
-/** Most bytes that one connection may send: an answer with its headers and framing. */
+/** Maximum number of bytes that one connection may send: an answer with its headers and framing. */
 const RECEIVED_BYTES = 2 * RESPONSE_BYTES
 
 export type Sent = { ok: true; status: number } | { ok: false; status: number | null; error: string; isFinal?: boolean }

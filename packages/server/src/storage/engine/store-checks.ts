@@ -39,8 +39,8 @@ export function queueCheck({ queuedBytes, queueBytes }: Record<'queuedBytes' | '
 }
 
 /**
- * How long the oldest write has waited for its commit. Writes that give up, such as after a lock timeout, and come again have
- * waited since the first of them, as long as none succeeds.
+ * How long the oldest write has waited for its commit. A write that gives up, for example after a lock timeout, keeps
+ * counting from its start until any write succeeds, because it is tried again.
  */
 
 export type WaitingCommits = ReturnType<typeof createWaitingCommits>

@@ -53,7 +53,7 @@ export interface StorageGauges {
   queuedBytes: number
   commits: number
   committedEvents: number
-  /** Milliseconds that other writes took since the start, without waiting for their turn. */
+  /** Milliseconds that writes other than those of events took since the start, without waiting for their turn. */
   actMs: number
   damagedPayloads: number
   /** Reads of rows of the configuration that do not match their checksums. */

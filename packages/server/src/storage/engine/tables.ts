@@ -1,4 +1,4 @@
-/** Every table, once, ordered so that the references of a row already exist. Tests compare it with both schemas. */
+/** Every table, once, ordered so that what a row refers to already exists. Tests compare it with both schemas. */
 export type Engine = 'sqlite' | 'postgres'
 
 export interface Table {

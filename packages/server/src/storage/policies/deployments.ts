@@ -26,8 +26,8 @@ export interface Seen {
 }
 
 /**
- * `share`: the percentage of sessions that get the version of a prompt; 0 ends the share of this version. Absent: all get
- * the version, and a share ends.
+ * `share`: the percentage of sessions that get the version of a prompt; 0 ends the share of this version. Absent: all
+ * sessions get the version, and any share ends.
  */
 export type DeployedItem = ItemVersion & Pick<Seen, 'replaces'> & { share?: number | undefined }
 

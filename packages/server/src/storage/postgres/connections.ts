@@ -101,8 +101,9 @@ export interface Connections {
 }
 
 /**
- * Transactions on one connection, in order. Each is sent once the end of the one before has been sent, so the database
- * never waits for this process in between. The next one waits for no lock and sees what the one before stored.
+ * Transactions on one connection, in order. Each is sent as soon as the end of the previous one has been sent, so the
+ * database never waits for this process in between. It waits for no lock of the previous one, and sees what that one
+ * stored.
  */
 export interface Pipeline {
   transaction<Result>(work: Work<Result>, end: End, onSent: () => void, begin?: string): Promise<Result>

@@ -1,13 +1,13 @@
 /**
- * Rows of runs in PostgreSQL, and what a node remembers of them.
+ * Rows of runs in PostgreSQL, and the copies that a node remembers.
  *
  *   locked --its xmin is that of the last write here--> known: nothing more is read
  *      `----any other--------------------------------> read, with all of its columns
  *
- * A row's `xmin` is the transaction that wrote it, and only a holder of the row's lock writes it. So a remembered run is
- * that row as long as its xmin is the transaction of this node's last write. After a rollback it is an older one. New
- * connections forget all runs: another server may give out the same numbers of transactions again. On Citus they are those
- * of other machines, and nothing is remembered.
+ * A row's `xmin` is the transaction that wrote it, and only a holder of the row's lock writes it. So a remembered run
+ * equals its row as long as the row's xmin is the transaction of this node's last write. After a rollback, the xmin is
+ * an older one. A reconnect forgets all runs, because another server may assign the same transaction numbers again. On
+ * Citus, the numbers are those of other machines, so nothing is remembered.
  */
 import { LRUCache } from 'lru-cache'
 import { columnValues, RUN_COLUMNS, STORED_RUN, type StoredRun } from '../sql/record/stored-columns.ts'

@@ -86,7 +86,7 @@ export interface HiddenScoreRow {
 export type JudgedRow = ScoreValue &
   Pick<ScoreRow, 'eventId' | 'authorKind' | 'authorId' | 'authorName' | 'run'> & { runId: string }
 
-/** The later by time, then by event id, replaces the stored row of the same id. */
+/** Whether a score replaces another one with the same id: the later by time, then by event id. */
 export function isLater(one: SentScore, other: SentScore): boolean {
   if (one.scoredAt !== other.scoredAt) return one.scoredAt > other.scoredAt
   return (one.sentAs ?? '') > (other.sentAs ?? '')

@@ -103,7 +103,10 @@ export const withMedia = (context: number): number => -2 - context
 /** Context of calls that do not report their usage, so no price applies to them. */
 export const UNKNOWN_USAGE = -1
 
-/** Encodes a context, also one with media, whose calls used at least these tokens, because one side of them is unknown. */
+/**
+ * Encodes a context, even one with media, of calls whose prompt or completion is unknown, so that their tokens are only
+ * a lower bound.
+ */
 export const withUnknown = (context: number): number => context - UNKNOWN_SIDE
 export const hasUnknown = (context: number): boolean => context === UNKNOWN_USAGE || context < -UNKNOWN_SIDE / 2
 const UNKNOWN_SIDE = 10_000_000
@@ -115,7 +118,10 @@ export function thresholdOf(context: number): number {
 }
 
 export interface CallTokens extends TokenParts {
-  /** The largest long-context threshold that the call's input exceeds; 0: none. Or `UNKNOWN_USAGE`, `withMedia`, `withUnknown`. */
+  /**
+   * The largest long-context threshold that the call's input exceeds; 0: none. Or `UNKNOWN_USAGE`, or a value encoded
+   * by `withMedia` or `withUnknown`.
+   */
   context: number
 }
 

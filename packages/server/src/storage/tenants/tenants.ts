@@ -15,7 +15,7 @@ export type NewEnvironmentRow = Omit<EnvironmentRow, 'archivedAt' | 'deleteAt'>
 export interface DeletionSlice {
   /** Table with which the slice starts: its place in the order of deletion, from 0. */
   table: number
-  /** Most rows of the slice; runs have a fixed number instead. */
+  /** Maximum number of rows in the slice; for runs, a fixed number applies instead. */
   most: number
 }
 

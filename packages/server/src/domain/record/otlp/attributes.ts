@@ -11,7 +11,7 @@ const LEVELS_MAX = 64
 /** Conventions flatten lists into names such as `llm.input_messages.0.message.role`. */
 const LIST_ITEMS_MAX = 10_000
 
-/** Most attributes that are read. OpenTelemetry's own limit is 128, unless a client sets another. */
+/** Maximum number of attributes that are read. OpenTelemetry's own limit is 128, unless a client sets another. */
 const ATTRIBUTES_MAX = 1_000
 
 export class Attributes {

@@ -45,7 +45,7 @@ const isPart = (name: string) => !/^(?:prompt|completion|total)Tokens$/.test(nam
 export function spanCost(attributes: Attributes): Json | undefined {
   const details = attributes.peekJson('langfuse.observation.cost_details')
   const parts = isObject(details) ? Object.values(details).map(costFrom) : []
-  // Without a total, an unreadable part is the cost as sent, so that the reply warns of it.
+  // If there is no total, an unreadable part becomes the cost, so that the reply warns of it.
   const badPart = parts.find((costPart) => costPart !== null && !isCost(costPart))
   const partsCost = badPart ?? (parts.length > 0 && parts.every(isCost) ? sumOf(parts) : null)
   const total = isObject(details) ? costFrom(details['total'] ?? partsCost) : undefined

@@ -16,7 +16,7 @@ export const HELD = FOR_EVER - 1
  */
 export type NamedKind = 'run' | 'session' | 'agent' | 'client' | 'approval' | 'record' | 'issue' | 'agentRow'
 
-/** `id` of an agent, approval or record: the key of its row; of an issue or a row of an agent: its id. */
+/** `id`: for an agent, approval or record, the key of its row; for an issue or an agent's row, its id. */
 export const erasedKey = (kind: NamedKind, id: string): string => textKey(`${kind}\0${id}`)
 
 /** Any number. It keeps these locks apart from other programs' locks in the same database. */

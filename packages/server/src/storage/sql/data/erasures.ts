@@ -117,7 +117,7 @@ async function removeErased(
 const ADD_RECORDS = `approvals = approvals + :approvals, issue_records = issue_records + :issueRecords,
     issues = issues + :issues`
 
-/** A chain over the removed runs, sorted within each slice. */
+/** Checksum of the removed runs: a chain of hashes, with the runs of each slice sorted. */
 function checksumOf(before: string, lines: readonly string[]): string {
   return lines.length === 0 ? before : hash('sha256', [before, ...lines.toSorted()].join('\n'))
 }
@@ -225,7 +225,7 @@ async function deleteErased(sql: Sql, environmentId: string, id: string, limit: 
   return done
 }
 
-/** The work keeps failing: restart it at `dueAt`. */
+/** Restarts the work at `dueAt`, because it keeps failing. */
 async function deferErasure(sql: Sql, environmentId: string, id: string, dueAt: number, error: string): Promise<void> {
   const text = `UPDATE work SET due_at = :dueAt, attempts = 0, lease_owner = NULL, last_error = :error
     WHERE environment_id = :env AND kind = 'erase' AND subject_id = :id`

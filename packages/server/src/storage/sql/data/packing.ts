@@ -153,7 +153,7 @@ async function takeRun(sql: Sql, environmentId: string, { run: { id }, slice }: 
   return blocks.map((block, index) => ({ ...block, run: number, block: blocksBefore + index }))
 }
 
-/** Bytes of a page for rows, at SQLite's default size, and about the bytes of a row besides the packed ones. */
+/** Bytes for rows in a page of SQLite's default size, and approximate bytes of a row besides the packed ones. */
 const PAGE_BYTES = 4_096 - 35
 const CELL_BYTES = 55
 

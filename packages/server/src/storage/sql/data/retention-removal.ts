@@ -230,7 +230,7 @@ async function listExpiredRuns(
   }
 }
 
-/** Deletes at most about `most` of their events; `deleteExpiredEvents` deletes the rest. */
+/** Removes expired runs, and deletes about `most` of their events; `deleteExpiredEvents` deletes the rest. */
 async function removeExpiredRuns(sql: Sql, environmentId: string, now: number, slice: RetentionSlice) {
   const { ids, most, reachedAt } = slice
   const progress = await lockProgress(sql, environmentId)

@@ -30,7 +30,8 @@ export type SqlValue = string | number | Uint8Array | null
 
 /**
  * Values of `:name`, which may occur more than once, lists for `IN (:name)`, and lists of rows for `VALUES :name`. A
- * name without a value is refused, and a value without its name in the text, unless it is null or undefined.
+ * name without a value is refused. A value whose name is not in the text is refused too, unless it is null or
+ * undefined.
  */
 export type NamedParams = Readonly<Record<string, SqlValue | SqlList | undefined>>
 type SqlList = readonly SqlValue[] | readonly (readonly SqlValue[])[]

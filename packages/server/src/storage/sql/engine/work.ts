@@ -41,7 +41,10 @@ function inOrder<Subject extends WorkSubject>(work: readonly Subject[]): Subject
 const STAYS = 'DO NOTHING'
 export const RESTARTS = 'DO UPDATE SET due_at = excluded.due_at, lease_owner = NULL'
 
-/** Work already queued stays, or starts again: its holder, who may have read what has changed since, loses it. */
+/**
+ * Queued work stays as it is, or starts again. Starting again takes it from its holder, who may have read outdated
+ * data.
+ */
 export async function enqueueWork(
   sql: Sql,
   work: readonly NewWork[],

@@ -17,7 +17,7 @@ import { findEnvironment } from '../tenants/workspaces.ts'
 import { keepConfiguration, lockConfiguration } from './configurations.ts'
 import { STOP_COLUMNS, stopsInEffect, toStopRow } from './stops.ts'
 
-/** Most other names of a target. */
+/** Maximum number of other names of a target. */
 const NAMES_MAX = 100
 
 export const stopAndResumeActs = write({ stop, resume })

@@ -41,9 +41,9 @@ export interface AppendEngine<Connection = never> {
     on?: Connection,
   ): Promise<Result>
   isRace(error: unknown): boolean
-  /** The event, not the store, made the statement fail. */
+  /** Whether the event, not the store, made the statement fail. */
   isDataError(error: unknown): boolean
-  /** A store failure as a StorageError; any other error unchanged. */
+  /** Returns a store failure as a StorageError, and any other error unchanged. */
   storageError(error: unknown): unknown
   /** How far the time of an agent's unchanged name may move before its row is updated. */
   agentRefreshMs: number

@@ -12,7 +12,7 @@ import type { RunState } from './run-state.ts'
 import { OF_RUN_ID } from '../runs/runs.ts'
 
 const FAILURES_OF_A_RUN = 100
-/** Clients report what they saw a moment before or after the event. */
+/** Waits for clients, because they report a failure a moment before or after its event. */
 const SETTLE_MS = 2_000
 
 export type FailedRuns = Map<RunState, FailedSpan>
@@ -59,7 +59,7 @@ export function queueFailedRuns(
 
 /** If everything fails, this many failures a second, and this many at once, are examined. Others count in no issue. */
 const FAILURES = { perSecond: 50, atOnce: 5_000 }
-/** Others are not derived again. */
+/** The same limits for decisions. Decisions beyond them are not derived again. */
 export const DECISIONS = { perSecond: 20, atOnce: 2_000 }
 const ENVIRONMENTS_KEPT = 10_000
 

@@ -181,7 +181,7 @@ async function readBlock(sql: Sql, environmentId: string, run: number, block: nu
     { env: environmentId, run, block },
   )
   if (row === null) {
-    // The embedded engine reads a snapshot.
+    // The embedded engine reads a snapshot, so a missing block is damage.
     if (sql.dialect === 'sqlite') return null
     // Between two statements of a lookup, an erasure removed the run, or its payloads were dropped.
     throw new StorageError('storage_unavailable', 'A block of payloads is no longer there')

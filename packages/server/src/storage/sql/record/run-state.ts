@@ -251,7 +251,7 @@ export function isLateInRun(run: RunState, { time, onlyIfStored }: NewEvent, rec
 const UNCOSTED_BYTES = 330
 const RECORDER_BYTES = 400
 
-/** Upper bound of the memory of a cached run. The first event that names a session adds it to its run later. */
+/** Upper bound of the memory of a cached run, including a session that a later event may add. */
 export function cachedRunBytes(place: string, run: RunState): number {
   const { runId, traits, userId, uncosted, recorders, failure, said } = run
   const chars = place.length + runId.length + SHORT_CHARS + traits.length + (userId?.length ?? 0) + RECENT_CALLS_CHARS

@@ -27,7 +27,7 @@ const PARTS = [sum('calls', 'calls'), ...TOKEN_PARTS.map((tokenPart) => sum(PART
   ', ',
 )
 
-/** Prices depend on the time, so a step longer than a day comes in days (UTC). */
+/** Prices depend on the time, so a step longer than a day is divided into days (UTC). */
 export function readUncostedSums(sql: Sql, environmentId: string, { key, only, part, ...window }: UncostedSums) {
   const periodMs = Math.min(window.stepMs, DAY_MS)
   const keyed = key ?? "''"

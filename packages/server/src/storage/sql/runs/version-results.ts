@@ -8,7 +8,7 @@ import { addCalls } from './uncosted-sums.ts'
 
 export const versionResultsActs = read({ readVersionResults })
 
-/** The place of a share of `n` values in their order, from 1. */
+/** Rank of a percentile among the ended runs in their order, from 1. */
 const place = (percent: number) => `(ended * ${percent} + 99) / 100`
 const lengthAt = (percent: number, name: string) =>
   `MAX(CASE WHEN place = ${place(percent)} THEN length END) AS "${name}"`

@@ -39,7 +39,7 @@ async function createWorkspace(
 
 /** Locks a workspace until the transaction ends, also across processes. */
 export async function lockWorkspace(sql: Sql, id: string): Promise<void> {
-  // SQLite has one writer.
+  // SQLite needs no lock, because it has one writer.
   if (sql.dialect === 'postgres') await sql.get('SELECT id FROM workspaces WHERE id = :id FOR NO KEY UPDATE', { id })
 }
 
@@ -108,7 +108,7 @@ async function createEnvironment(
 
 /** Locks an environment for acts that count its rows before they add to them, also across processes. */
 export async function lockEnvironment(sql: Sql, id: string): Promise<void> {
-  // SQLite has one writer.
+  // SQLite needs no lock, because it has one writer.
   if (sql.dialect === 'postgres') await sql.get('SELECT id FROM environments WHERE id = :id FOR NO KEY UPDATE', { id })
 }
 
