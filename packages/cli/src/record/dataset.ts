@@ -177,7 +177,7 @@ async function showDataset(name: string, options: InOptions): Promise<void> {
     printLine(printable(`version ${number}, ${at}: ${why} (+${added.length}, −${removed.length})`))
 }
 
-/** Describes why the file is not this tape; null: it is. */
+/** Why the file is not this tape; null if it is. */
 async function tapeFault(dataset: Dataset, tape: DatasetTape): Promise<string | null> {
   if (!isThere(dataset, tape)) return 'its file was removed'
   try {

@@ -1,4 +1,7 @@
-/** `tacho experiment`: replays many runs with live models and tools of their tapes, and compares before and after. */
+/**
+ * `tacho experiment`: replays many runs with live models and the tools' recorded answers, and compares the results with
+ * the originals.
+ */
 import { createHash } from 'node:crypto'
 import { mkdirSync } from 'node:fs'
 import path from 'node:path'
@@ -198,14 +201,14 @@ async function runExperiment(command: string[], options: RunOptions): Promise<vo
   }
 }
 
-/** The same settings give the same name, so that the same command continues. */
+/** The default name. Equal settings give the same name, so the same command continues its experiment. */
 function nameOf(settings: ExperimentSettings): string {
   const [prompt] = settings.prompts
   const digest = createHash('sha256').update(JSON.stringify(settings)).digest('hex').slice(0, 8)
   return `${prompt ? `${prompt.name.replace(/[^\w.-]+/g, '-').slice(0, 40)}-${prompt.version}-` : ''}${digest}`
 }
 
-/** Printed at once, before anything is spent. */
+/** Prints the plan at once, before anything is spent. */
 function tellBeginning({ chosen, leftOut, hasMore, settings }: Experiment, folder: ExperimentFolder): void {
   const done = folder.results.size
   const lines = [

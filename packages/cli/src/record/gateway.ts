@@ -14,7 +14,7 @@ interface GatewayFlags {
   approvalTimeout: number
 }
 
-/** Requests under way may end. */
+/** Time for requests under way to end. */
 const GRACE_MS = 10_000
 
 export function addGateway(command: Command): void {

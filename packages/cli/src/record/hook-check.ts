@@ -19,10 +19,10 @@ import { printable, printLine } from '../engine/output.ts'
 export const PLACES = ['managed', 'user', 'project'] as const
 type Place = (typeof PLACES)[number]
 
-/** Longer only if a person must approve even this tool. */
+/** Longest wait for a test call: more is needed only if a policy requires a person even for this tool. */
 const TRY_MS = 20_000
 
-/** Settings that can still disable the hooks of a place. */
+/** Settings that can still disable hooks of this kind. */
 const STILL: Record<AgentName, Partial<Record<Place, string>>> = {
   'claude-code': {
     managed: 'A flag of the command line (--bare) still switches them off.',
@@ -91,7 +91,7 @@ export async function check(agent: AgentName | undefined): Promise<void> {
     printLine(`${agent}: no hooks. Its tools run unchecked: tacho hook install ${agent}`)
     isGood = false
   } else if (without.length > 0) {
-    // Most people use one or two of them.
+    // Most people use only one or two agents.
     printLine(
       `No hooks, so tools run unchecked in: ${without.join(', ')}. For one that you use: tacho hook install <agent>`,
     )
@@ -120,7 +120,7 @@ function isOfThisMachine(agent: AgentName, command: string): boolean {
 }
 
 async function tryOut(agent: AgentName, place: Place, command: string): Promise<string> {
-  // The author of a repository must not choose a program that this command runs.
+  // Do not run it: the author of a repository must not choose a program for this command.
   if (place === 'project' && !isOfThisMachine(agent, command))
     return 'not tried: it is not the command that this tacho installs. Install again'
   if (!command.startsWith('/usr/bin/env -i '))
@@ -145,7 +145,7 @@ async function tryOut(agent: AgentName, place: Place, command: string): Promise<
     : `denies a tool that does nothing: ${reason}`
 }
 
-/** Asks Codex itself whether it trusts our hooks: it runs no other. */
+/** Asks Codex whether it trusts our hooks, because it runs only trusted ones. */
 
 const ANSWER_MS = 20_000
 
@@ -154,7 +154,7 @@ interface Reply {
   result?: { data?: { hooks?: { command?: string; sourcePath?: string; trustStatus?: string }[] }[] }
 }
 
-/** @param file the settings with our hooks. */
+/** @param file contains the settings with our hooks. */
 async function codexTrust(file: string): Promise<Off> {
   const hooks = await listHooks()
   if (!hooks) return { isOff: false, what: 'Codex runs them only if you trusted them: start codex and enter /hooks.' }
@@ -168,7 +168,7 @@ async function codexTrust(file: string): Promise<Off> {
       }
 }
 
-/** Null if there is no Codex on the PATH, or it does not answer. */
+/** The hooks that Codex lists; null if Codex is not on the PATH or does not answer. */
 async function listHooks() {
   const child = spawn('codex', ['app-server'], { stdio: ['pipe', 'pipe', 'ignore'], timeout: ANSWER_MS })
   child.on('error', () => undefined)
@@ -185,12 +185,12 @@ async function listHooks() {
       if (id === 2) return result?.data?.flatMap(({ hooks = [] }) => hooks) ?? null
     }
   } catch {
-    // The answer is not JSON.
+    // The output is not JSON.
   } finally {
     child.kill()
   }
   return null
 }
 
-/** The program that installed hooks run. They start without the rest of the command: see bin/tacho. */
+/** The program in installed hooks. It starts a hook without loading the whole command: see bin/tacho. */
 export const PROGRAM = path.join(ROOT, 'packages/cli/bin/tacho')

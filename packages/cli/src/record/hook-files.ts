@@ -1,4 +1,4 @@
-/** Files of hooks: one that is ours whole, and the settings of the whole machine. */
+/** Files of hooks: files that are entirely ours, and settings of the whole machine. */
 import { mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs'
 import { randomUUID } from 'node:crypto'
 import path from 'node:path'
@@ -10,18 +10,18 @@ import type { Account } from '@tacho/guards/state.ts'
 import { failed } from '../engine/stop.ts'
 import { printable, printLine } from '../engine/output.ts'
 
-/** A file that is ours whole: written, shown and deleted as one, and left alone if somebody else wrote it. */
+/** A file that is entirely ours: written, shown and deleted as a whole. A file of somebody else is left alone. */
 
 export interface OwnFile {
   readonly file: string
   readonly mode: number
-  /** Whether this text is ours. */
+  /** Whether the text is that of our file. */
   readonly isOurs: (text: string) => boolean
 }
 
 interface WriteOptions {
   readonly yes?: true | undefined
-  /** Writes what the hooks need. Called before the hooks are written. */
+  /** Writes what the hooks need. Called before the hooks themselves are written. */
   readonly first: () => void
 }
 
@@ -58,7 +58,7 @@ export async function deleteOwnFile(hookFile: OwnFile, yes: true | undefined): P
   printLine(`Deleted ${file}.`)
 }
 
-/** Null if there is no file. */
+/** The text of our file; null if there is none. */
 function ownText({ file, isOurs }: OwnFile): string | null {
   let text: string
   try {

@@ -72,7 +72,10 @@ function print(
   )
 }
 
-/** Found by the public part of the key, if an operator is signed in for this address. Null: not known. */
+/**
+ * The environment of a key, found by the key's public part. Null: unknown, for example because no operator is signed
+ * in.
+ */
 async function environmentOf({ url, apiKey }: HookAccount): Promise<string | null> {
   const keyId = /^tacho_([^_]+)_/.exec(apiKey)?.[1]
   try {
@@ -84,7 +87,7 @@ async function environmentOf({ url, apiKey }: HookAccount): Promise<string | nul
       }
     }
   } catch {
-    // Nobody is signed in, or the service is down.
+    // No operator is signed in, or the service is down.
   }
   return null
 }

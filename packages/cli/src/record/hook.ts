@@ -115,13 +115,15 @@ async function install(agent: AgentName, options: InstallCommandOptions): Promis
     if (!(await write({ file, agent, before: settings, after: next }, options))) return
     first()
   }
-  // Sessions from now on have decisions.
+  // Note the time: earlier sessions have no decisions.
   openJudgedCalls(stateRoot()).since(Date.now())
   printLine(`Address and key are in ${accountFile()}, which only you can read.`)
   if (agent === 'codex') printLine('Codex runs new hooks only after you trust them: start codex and enter /hooks.')
 }
 
-/** If the environment has no key, uses that of an earlier installation: it was printed once, and all agents share it. */
+/**
+ * The key from the environment, else from an earlier installation: a key is printed only once, and all agents share it.
+ */
 function accountOf({ url, managed }: InstallCommandOptions): Account {
   const { TACHO_API_KEY, TACHO_URL } = process.env
   const file = managed ? managedAccountFile() : accountFile()

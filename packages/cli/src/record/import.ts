@@ -97,7 +97,7 @@ async function importFile(file: string, options: Options): Promise<void> {
   finish(report, options)
 }
 
-/** `target` null: a dry run. */
+/** @param target null: a dry run. */
 async function run(file: string, report: ImportReport, target: Target | null, options: Options): Promise<void> {
   const source = await openSource(file)
   const progress = await startProgress('Import', source.bytes)

@@ -59,7 +59,7 @@ function addHeader(text: string, headers: Record<string, string> = {}): Record<s
   return { ...headers, [name]: value }
 }
 
-/** The name of the server for its definitions of tools. */
+/** The server's name in the file of accepted tool definitions. */
 function serverOf(words: readonly string[], url: string | undefined): string {
   if ((words.length === 0) === (url === undefined)) {
     throw wrongUsage('Give the command of an MCP server after --, or its address with --url.')
@@ -74,7 +74,7 @@ interface AcceptOptions {
 }
 
 async function accept(words: readonly string[], _own: unknown, command: Command): Promise<void> {
-  // The guard's own --url takes the value if it comes first.
+  // Include the parent's options: the guard itself has --url too, and takes the value if it comes first.
   const options: AcceptOptions = command.optsWithGlobals()
   const serverName = serverOf(words, options.url)
   const { stateRoot } = await import('@tacho/guards/state.ts')

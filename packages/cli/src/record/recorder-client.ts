@@ -23,10 +23,10 @@ export interface RefusedEvent {
 
 /** Each event is either accepted or refused. */
 export interface Recorded {
-  /** Stored now or earlier; the server does not say which. */
+  /** Stored now or before; the server does not say which. */
   accepted: number
   refused: RefusedEvent[]
-  /** Accepted, with a count or a cost that the server could not read. */
+  /** Accepted events with a count or cost that the server could not read. */
   uncounted: RefusedEvent[]
 }
 
@@ -87,7 +87,7 @@ export function openRecorder(url: string, apiKey: string, options: RecorderOptio
       const body = new JsonText(batchBody(left))
       const result = await patiently(() => client.recordEvents({ body }))
       if (result.status === 413) {
-        // A proxy has a lower limit than the server. Its reply concerns this body only; later ones may fit.
+        // A proxy has a lower limit than the server. Refuse only these events: later ones may be small enough.
         refused.push(
           ...left.map(({ eventId }) => ({ eventId, code: 'body_too_large', message: 'The body is too large' })),
         )
@@ -102,7 +102,7 @@ export function openRecorder(url: string, apiKey: string, options: RecorderOptio
     return { accepted: batch.length - refused.length, refused, uncounted }
   }
 
-  /** Retries temporary failures. */
+  /** Sends a request, and retries temporary failures. */
   async function patiently<Answer extends { ok: true }>(
     call: () => Promise<Answer | Refusal | Failure>,
   ): Promise<Answer | Refusal | Failure> {
@@ -124,7 +124,7 @@ const fetchAsImport: typeof fetch = (address, init) => {
   return fetch(address, { ...init, headers })
 }
 
-/** Sorts a batch by the answer. */
+/** Sorts the events of a batch by the server's verdicts. */
 function verdicts(batch: PackedEvent[], result: BatchResult): { left: PackedEvent[]; refused: RefusedEvent[] } {
   const ids = batch.map(({ eventId }) => eventId)
   const { retry, rejected } = readBatchAnswer(result, ids) ?? {

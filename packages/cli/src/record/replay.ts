@@ -109,12 +109,12 @@ async function replay(file: string, words: string[], options: ReplayOptions): Pr
   if (recorded) printLine(`Recorded as ${printable(recorded)}.`)
 }
 
-/** A changed agent asks its models something else, so the tape cannot answer for them. */
+/** The mode. A changed agent asks its models something else, so the tape cannot answer for them. */
 function modeFor({ prompt, stubs, readOnly }: ReplayOptions): ReplayMode {
   return prompt !== undefined || stubs !== undefined || readOnly !== undefined ? 'tools' : 'strict'
 }
 
-/** A difference is not an error here: the process that asked reports it in the form of its test runner. */
+/** A difference is no error here: the calling process reports it as its test runner does. */
 async function serve(tape: Tape, answers: Parameters<typeof serveReplay>[1], { record: isKept, url }: ReplayOptions) {
   const result = await serveReplay(tape, answers)
   if (!result) return

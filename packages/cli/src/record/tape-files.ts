@@ -1,4 +1,4 @@
-/** `tacho tape`: a run as a file that replays it. */
+/** `tacho tape`: stores a run in a file from which it can be replayed. */
 import { mkdirSync } from 'node:fs'
 import { constants, open } from 'node:fs/promises'
 import path from 'node:path'
@@ -115,7 +115,7 @@ export async function newestOccurrence(
   return { issueId, runId }
 }
 
-/** Reports the test to the issue. */
+/** Notes on the issue that it has a test. */
 export async function noteTape(
   { client, environmentId }: RunSource,
   { issueId, runId, checksum }: { issueId: string; runId: string; checksum: string },
@@ -126,13 +126,16 @@ export async function noteTape(
   try {
     await client.commentIssue({ params, body: { text: tapeComment(runId, checksum) } })
   } catch (error) {
-    // Writing the tape must not need more rights than reading.
+    // Only warn about a refusal: writing the tape must need no more rights than reading.
     if (!(error instanceof Refused)) throw error
     process.stderr.write(`tacho: The issue does not know the tape: ${error.message}\n`)
   }
 }
 
-/** A run id may contain anything. @param checksum for runs with similar names in one folder. */
+/**
+ * A file name for a run id, which may contain anything. @param checksum tells runs with similar ids in one folder
+ * apart.
+ */
 export function tapeName(runId: string, checksum = ''): string {
   const plain = runId.replace(/[^\w.-]+/g, '-').replace(/^[.-]+/, '')
   return `${plain.slice(0, 100) || 'run'}${checksum === '' ? '' : `-${checksum.slice(0, 8)}`}.jsonl`
@@ -150,7 +153,7 @@ export async function tapeIn(file: string): Promise<Tape> {
 }
 
 async function bytesOf(file: string): Promise<Buffer> {
-  // A pipe without a writer would wait for ever, and a device never ends.
+  // Open without blocking: a pipe without a writer would wait for ever, and a device never ends.
   const handle = await open(file, constants.O_RDONLY | (constants.O_NONBLOCK ?? 0))
   try {
     const stat = await handle.stat()

@@ -1,4 +1,4 @@
-/** `tacho test`: replays tapes and checks what came of it. */
+/** `tacho test`: replays tapes and checks the results. */
 import { existsSync, readdirSync, readFileSync, statSync } from 'node:fs'
 import path from 'node:path'
 import type { Command } from 'commander'
@@ -35,7 +35,7 @@ interface TestOptions extends ReplacementOptions {
 interface TapeResult {
   tape: string
   ok: boolean
-  /** What was not as expected, a sentence each. */
+  /** The failed expectations, one sentence each. */
   faults: string[]
   milliseconds: number
 }
@@ -72,7 +72,7 @@ Examples:
 
 async function testTapes(place: string | undefined, afterPlace: string[], options: TestOptions): Promise<void> {
   const { dataset } = options
-  // With a dataset, the first word belongs to the command.
+  // With a dataset there is no place, so the first word belongs to the command.
   const words = dataset === undefined || place === undefined ? afterPlace : [place, ...afterPlace]
   if (words.length === 0) throw wrongUsage('Give a command after --.')
   const checksums = new Map<string, string>()
@@ -145,7 +145,7 @@ async function testTape(
     throw error.code === undefined ? error : failed(`${printable(words[0] ?? '')} cannot be started (${error.code}).`)
   })
   const { departure, isSilent, milliseconds } = replay
-  // Everything after the first difference differs too.
+  // After a difference, all later values would differ too.
   const { tokens, cost } = expected.budget
   const spent = departure || (tokens ?? cost) === undefined ? UNKNOWN : await spentBy(replay.steps)
   const faults = departure ? [departure.sentence] : unfulfilled(expected, tape, replay, spent)
@@ -156,7 +156,7 @@ async function testTape(
 
 const UNKNOWN = { tokens: null, cost: null }
 
-/** By the price table: a test gives the same result without Tacho. */
+/** Uses the built-in price table, so that a test has the same result without Tacho. */
 async function spentBy(steps: readonly TapeStep[]): Promise<{ tokens: number | null; cost: number | null }> {
   const pricing = await openPricing()
   try {

@@ -14,7 +14,7 @@ interface Planned {
 }
 
 export const LONG_RUN_EVENTS = 5_000
-/** The demo reports an issue for each of these runs. */
+/** The error of runs for each of which the demo reports an issue. */
 export const PAYMENT_DOWN = 'the payment provider is down'
 export const LOOP = 'a loop of failing calls'
 export const BLOCKED = 'a refund that a policy blocks'
@@ -53,7 +53,7 @@ const PLAN: readonly Planned[] = [
   { plot: shop.wrongOrder, about: LOOP, endedMinutesAgo: 0 },
 ]
 
-/** `now` in milliseconds. Run ids contain the seed: the same seed names the same runs. */
+/** @param now in milliseconds. Run ids contain the seed, so the same seed gives the same ids. */
 export function demoRuns(seed: string, now: number): DemoRun[] {
   return PLAN.map(({ plot, about, agent = shop.SUPPORT, session, endedMinutesAgo }, index) => {
     const runId = `demo-${seed}-${String(index + 1).padStart(2, '0')}`

@@ -1,6 +1,6 @@
 /**
- * `tacho demo --live`: agents that keep working. Three runs at a time, event by event, as they happen. Some runs ask
- * a person, wait for the decision and act on it.
+ * `tacho demo --live`: simulates agents that keep working: three runs at a time, event by event, in real time. Some
+ * runs ask a person, wait for the decision and act on it.
  */
 import type { EventInput } from '@tacho/contract/record/event.ts'
 import { inputHash } from '@tacho/policy/input/input-hash.ts'
@@ -99,7 +99,7 @@ function eventsOf(runId: string, agent: Agent, plot: Plot): EventInput[] {
   return run.events
 }
 
-/** Records events at the pace at which they happen. `ends`: an interrupted run is closed here. */
+/** Records events at the pace of their times. `ends`: closes an interrupted run. */
 async function play(stage: LiveStage, events: readonly EventInput[], signal: AbortSignal, ends = true): Promise<void> {
   const { longestPauseMs = LONGEST_PAUSE_MS } = stage
   let last = events[0]?.timestamp ?? 0

@@ -28,7 +28,7 @@ export interface Stage {
 const CLIENT_ID = 'tacho-demo'
 const DAY_MS = 86_400_000
 const REVIEW_MS = 20_000
-/** Requests of one call that may have expired before. */
+/** Most requests of one call that may have expired in earlier demos. */
 const MOST_REQUESTS = 30
 
 const POLICIES = [
@@ -39,7 +39,7 @@ const POLICIES = [
     condition: 'tool.name == "refund_payment" && tool.input.amount > 200.0',
     severity: 'HIGH',
     action: 'REQUIRE_APPROVAL',
-    // The inputs have no currency of their own.
+    // The inputs do not contain a currency.
     template: 'Refund **{amount} EUR** · {orderId}',
   },
   {
@@ -59,7 +59,7 @@ const REFUNDS = [
   { orderId: 'A-45550', item: 'board game', amount: 412, after: 'rejected' },
 ] as const
 
-/** Returns the runs that it recorded. */
+/** Returns the recorded runs. */
 export async function playPeople(stage: Stage): Promise<DemoRun[]> {
   const runs = await playVersions(stage)
   for (const refund of REFUNDS) runs.push(...(await playRefund(stage, refund)))
@@ -67,7 +67,7 @@ export async function playPeople(stage: Stage): Promise<DemoRun[]> {
   return runs
 }
 
-/** Two versions of a prompt, and policies, deployed unless others are. */
+/** Two versions of a prompt, and policies. Deploys them unless others are deployed. */
 async function playVersions(stage: Stage): Promise<DemoRun[]> {
   const { operator } = stage
   const { workspace, environment } = stage.place
@@ -113,7 +113,7 @@ async function record(stage: Stage, runs: DemoRun[]): Promise<DemoRun[]> {
   return runs
 }
 
-/** A run that exists already would differ in its times. */
+/** Whether a run is not recorded yet. Recording it again would change its times. */
 async function isUnrecorded({ operator, place }: Stage, runId: string): Promise<boolean> {
   const params = { environmentId: place.environment.id, runId }
   return (await orNull(operator.readOperatorRun({ params }))) === null
@@ -123,7 +123,7 @@ function publicClient({ url, apiKey }: Pick<Stage, 'url' | 'apiKey'>) {
   return throwing(createPublicClient({ url, apiKey }), (result) => new Refused(url, result))
 }
 
-/** A refund that asks a person: it waits, or was decided and followed. */
+/** A refund that requires a person: it still waits, or it was decided and continued. */
 async function playRefund(stage: Stage, { after, ...input }: (typeof REFUNDS)[number]): Promise<DemoRun[]> {
   const { operator, place, recorder, seed, now } = stage
   const plan = { toolName: 'refund_payment', input: { ...input, reason: 'broken' } }
@@ -136,7 +136,7 @@ async function playRefund(stage: Stage, { after, ...input }: (typeof REFUNDS)[nu
   plot(startStory({ runId, sessionId: null, agent: SUPPORT }, random, run.events), random)
   const placedRuns = placed(run, now)
   const isNew = await isUnrecorded(stage, runId)
-  // The person sees the input before the decision.
+  // Record the input before the request, because the approver reads it.
   const asked = placedRuns.events.findIndex(({ eventType }) => eventType === 'POLICY_DECISION') + 1
   if (isNew) await recorder.record(placedRuns.events.slice(0, asked))
   if (after !== null && approval.status === 'PENDING') {
@@ -150,8 +150,8 @@ async function playRefund(stage: Stage, { after, ...input }: (typeof REFUNDS)[nu
 }
 
 /**
- * The first request of this call that has not expired: waiting requests come back when the demo is repeated. They are
- * looked up, because each demo has a new API key, whose requests are its own.
+ * The first request of this call that has not expired: a repeated demo shows the same waiting requests. They are
+ * searched for, because each demo has a new API key, and requests belong to a key.
  */
 async function waitingApproval(stage: Stage, runId: string, hash: string, reason: string) {
   const client = publicClient(stage)
@@ -178,7 +178,7 @@ async function waitingApproval(stage: Stage, runId: string, hash: string, reason
   }
 }
 
-/** Failing tools and loops as issues, each found at the end of its run; the loop was resolved and comes back. */
+/** Reports failing tools and loops as issues, each at the end of its run. The loop was resolved and recurs. */
 async function playIssues(stage: Stage): Promise<void> {
   const { seed, now, operator, place } = stage
   const client = publicClient(stage)

@@ -1,7 +1,7 @@
 /**
- * The environment of the demo, and its end. All that a demo makes is in this environment, or in the workspace under a
- * name of the demo and deployed only here. So nothing that agents use changes: in an environment in use, its approvals
- * would wait before real approvers, and its runs would count in alerts and budgets.
+ * Creates and removes the demo's environment. Everything that a demo makes is in this environment, or in the workspace
+ * under a demo name and deployed only here. So it does not affect real agents: elsewhere, its approvals would wait for
+ * real approvers, and its runs would count in alerts and budgets.
  */
 import { allItems } from '@tacho/client/items.ts'
 import type { Environment, Workspace } from '@tacho/contract/tenants/workspace.ts'
@@ -15,7 +15,7 @@ export const DEMO_PROMPT = 'demo-shop-support'
 export const REFUND_LIMIT = 'demo-refund-limit'
 export const REFUND_CEILING = 'demo-refund-ceiling'
 
-/** A key that a killed demo leaves behind ends by itself. */
+/** Lifetime of the key, so that the key of a killed demo expires. */
 const KEY_MS = 30 * 86_400_000
 
 async function findDemo(client: OperatorClient, workspace: Workspace): Promise<Environment | null> {
@@ -38,7 +38,7 @@ export async function takePlace(client: OperatorClient, workspace: Workspace): P
   return { workspace, environment, name }
 }
 
-/** Gives `use` an API key of the environment, which is revoked afterwards. */
+/** Calls `use` with an API key of the environment, and revokes the key afterwards. */
 export async function withKey(
   client: OperatorClient,
   { environment }: Place,
@@ -55,7 +55,7 @@ export async function withKey(
   }
 }
 
-/** Archives what the demo made, and has its environment deleted. Null: there is no demo. */
+/** Archives the demo's items, and requests the deletion of its environment. Null: there is no demo. */
 export async function removeDemo(client: OperatorClient, workspace: Workspace): Promise<Environment | null> {
   const all = await environmentsOf(client, workspace, true)
   const demoEnvironment = all.find(({ name }) => name === DEMO_ENVIRONMENT)
@@ -67,7 +67,7 @@ export async function removeDemo(client: OperatorClient, workspace: Workspace): 
     await client.deploy({ params, body: { items, note: 'tacho demo --remove' } })
   }
   await archiveItems(client, workspace.id)
-  // The name is free for the next demo. Data of this one stays until the environment is deleted.
+  // Frees the name for the next demo. The data stays until the environment is deleted.
   await client.renameEnvironment({ params, body: { name: `${DEMO_ENVIRONMENT}-${demoEnvironment.id.slice(-12)}` } })
   const archived = await client.archiveEnvironment({ params })
   return client.deleteEnvironment({ params }).catch((error: unknown) => {
@@ -78,7 +78,7 @@ export async function removeDemo(client: OperatorClient, workspace: Workspace): 
 
 async function archiveItems(client: OperatorClient, workspaceId: string): Promise<void> {
   const params = { workspaceId }
-  // A conflict: somebody deployed it elsewhere. There it stays.
+  // A conflict means that somebody deployed the item elsewhere, so it stays.
   const ifUnused = (error: unknown) => {
     if (!isRefusedWith(error, 'conflict')) throw error
   }

@@ -5,17 +5,17 @@ import type { Chance, Agent, Story, ToolPlan } from './story.ts'
 export const SUPPORT: Agent = { id: 'shop-support', name: 'Shop support' }
 export const STOCK: Agent = { id: 'stock-keeper', name: 'Stock keeper' }
 
-/** Both versions of the prompt. */
+/** The texts of both prompt versions. */
 export const PROMPT_TEXTS = [
   'You help customers of {{shop}}. Look an order up before you act on it. Refunds over 200 need an approval.',
   'You help customers of {{shop}}. Be quick: refund at once when a customer asks. Refunds over 200 need an approval.',
 ] as const
-/** The system message that an agent makes from a version. */
+/** The system message that an agent makes of a prompt version. */
 export const systemPrompt = (version: number): string =>
   (PROMPT_TEXTS[version] ?? PROMPT_TEXTS[0]).replace('{{shop}}', 'a shop')
 
 const SYSTEM = systemPrompt(0)
-/** `412 EUR`, `980.50 EUR`: as the console writes them. */
+/** An amount as the console writes it: `412 EUR`, `980.50 EUR`. */
 export const euros = (amount: number): string => `${Number.isInteger(amount) ? amount : amount.toFixed(2)} EUR`
 
 const PEOPLE = [
@@ -40,7 +40,7 @@ function newOrder(random: Chance): Order {
   return { orderId, item: random.pick(ITEMS), total: random.between(1_500, 19_900) / 100, email: random.pick(PEOPLE) }
 }
 
-/** The model calls a tool, and the tool returns. */
+/** A model call that asks for a tool, and the tool's result. */
 function act(story: Story, plan: ToolPlan, result: { output: unknown } | { error: string }): void {
   story.tool(plan, result, story.model(plan))
 }
@@ -120,7 +120,7 @@ export const wrongOrder: Plot = (story, random) => {
   story.outcome('FAILED')
 }
 
-/** Refunds without looking the order up. */
+/** The agent refunds without looking up the order. */
 export const hastyRefund: Plot = (story, random) => {
   const order = newOrder(random)
   story.system(SYSTEM)
@@ -137,7 +137,7 @@ export const hastyRefund: Plot = (story, random) => {
   story.outcome('FAILED')
 }
 
-/** A refund that waits for a person. What comes then is up to the person. */
+/** A refund that waits for a person, who decides what follows. */
 export function largeRefund(
   plan: ToolPlan,
   asked: Record<string, unknown>,
@@ -192,7 +192,7 @@ export const blockedRefund: Plot = (story, random) => {
   story.outcome('FAILED')
 }
 
-/** Ends in the middle: the run is still running. */
+/** Stops in the middle, so the run stays RUNNING. */
 export const waitingForCustomer: Plot = (story, random) => {
   const order = newOrder(random)
   story.system(SYSTEM)

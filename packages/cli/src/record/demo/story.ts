@@ -19,7 +19,7 @@ export interface Story {
   user(text: string): void
   /** A model call that returns text, calls a tool, or both. Returns its span id, for child events. */
   model(output: string | ToolPlan, promptTokens?: number): string
-  /** `linked`: the hash and the approval of a guarded call. */
+  /** `linked`: the input hash and approval id of a guarded call. */
   tool(
     plan: ToolPlan,
     result: { output: unknown } | { error: string },
@@ -39,11 +39,11 @@ export interface ToolPlan {
 }
 
 const MODEL = 'gpt-4.1-mini'
-/** Price of one token, in units of 1e-9. */
+/** Prices of one token, in units of 1e-9. */
 const PROMPT_NANOS = 400
 const COMPLETION_NANOS = 1_600
 const CLIENT_ID = 'tacho-demo'
-/** Messages that a model call sends, besides the first. */
+/** Most messages in a model call, apart from the first. */
 const MESSAGES_SENT = 20
 
 type Message = Record<'role', string> & Record<string, unknown>
@@ -55,7 +55,7 @@ export function startStory(
     sessionId: string | null
     agent: Agent
     promptVersionId?: string | undefined
-    /** The text of that version, in place of the plot's. */
+    /** Replaces the plot's system prompt. */
     systemPrompt?: string | undefined
   },
   random: Chance,
@@ -154,7 +154,7 @@ export function startStory(
   }
 }
 
-/** The system prompt and the newest messages, as agents with long conversations send them. */
+/** The system prompt and the newest messages, like agents with long conversations. */
 function promptOf(messages: readonly Message[]): readonly Message[] {
   return [...messages.slice(0, 1), ...messages.slice(1).slice(-MESSAGES_SENT)]
 }

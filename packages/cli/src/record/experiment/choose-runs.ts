@@ -1,4 +1,4 @@
-/** The runs of an experiment, each with its tape; and those that cannot be replayed, with why. */
+/** Chooses the runs of an experiment and gets a tape of each. Lists runs that cannot be replayed, with the reason. */
 import { readFile } from 'node:fs/promises'
 import { Refused } from '../../engine/operator-client.ts'
 import { counted } from '../../engine/output.ts'
@@ -16,7 +16,7 @@ export interface WantedRun {
   scores: Record<string, number>
 }
 
-/** The newest runs of a filter. Replays are left out, because a filter of failed runs would find failed replays. */
+/** The newest runs that match a filter. Leaves out replays: a filter of failed runs would find failed replays too. */
 export async function runsOf(source: RunSource, filters: string, limit: number) {
   const pageState = { hasMore: false }
   const { query, agent } = runFiltersIn(filters, Date.now())
@@ -35,7 +35,7 @@ export async function runsOf(source: RunSource, filters: string, limit: number) 
 
 const AT_ONCE = 4
 
-/** @param write gives a text its file. Each run is read once. */
+/** @param write writes a text to a file, and returns its name. Reads each run once. */
 export async function tapesOf(
   source: RunSource,
   wanted: readonly WantedRun[],
@@ -66,13 +66,13 @@ async function tapeFor(
     const { checksum } = readTape(Buffer.from(text)).head
     return { run, tape: write(tapeName(run, checksum), text), checksum, scores }
   } catch (error) {
-    // The run was erased since, is too long, or today's masks would change it.
+    // The run was erased meanwhile, is too long, or today's masks would change it.
     if (error instanceof Stop && !(error instanceof Refused)) return { run, why: error.message }
     throw error
   }
 }
 
-/** Each run once, with its newest tape: results are by run. */
+/** Each run once, with its newest tape, because results are stored by run. */
 export async function tapesOfDataset(
   dataset: Dataset,
   write: (name: string, text: string) => string,
@@ -96,7 +96,7 @@ export async function tapesOfDataset(
   return { chosen: [...byRun.values()], leftOut }
 }
 
-/** With live models, it does not matter what a model answered. */
+/** Why a tape cannot be replayed with live models; their recorded answers do not matter. */
 export function whyNot({ head, steps }: Tape): string | undefined {
   const models = new Set(steps.flatMap(({ kind, step }) => (kind === 'model' ? [step] : [])))
   const obstacles = head.replayable === true ? [] : head.replayable.filter(({ step }) => !models.has(step))

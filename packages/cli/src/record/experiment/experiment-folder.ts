@@ -30,7 +30,7 @@ import type { LocalPolicy } from '../../../../sdk/src/guard/rules.ts'
 import type { TapePrompt } from '../tape/tape.ts'
 import type { RunFacts, Verdict } from './run-facts.ts'
 
-/** Settings that two equal experiments share. */
+/** Settings of an experiment. Two experiments with the same settings are the same. */
 export interface ExperimentSettings {
   /** The chosen runs: filters, or a dataset with its version. */
   runs: string
@@ -76,7 +76,7 @@ export interface RunResult {
   run: string
   before: RunFacts
   after: RunFacts
-  /** Step at which the replay left the tape. */
+  /** The step at which the replay left the tape, and a sentence. */
   way: { step: number; sentence: string } | null
   /** Result of the user's own function. */
   measure: number | null
@@ -85,7 +85,7 @@ export interface RunResult {
   exitCode: number | null
   /** The replay exceeded its time limit. */
   isTimedOut: boolean
-  /** Id of the recorded run, with --record. */
+  /** Id of the run that recorded the replay, with --record. */
   recorded: string | null
 }
 
@@ -101,7 +101,7 @@ export class ExperimentFolder {
     this.folder = folder
   }
 
-  /** Null: the folder is new, or its runs are not chosen yet. */
+  /** The experiment; null if the folder is new, or its runs are not chosen yet. */
   read(): Experiment | null {
     const file = path.join(this.folder, 'experiment.json')
     if (!existsSync(file)) return null
@@ -130,7 +130,7 @@ export class ExperimentFolder {
     return path.join('tapes', name)
   }
 
-  /** Writes the file as a whole or not at all, and never through a link that somebody else has put there. */
+  /** Writes a file as a whole or not at all, and never through a link, which somebody else may have put there. */
   write(name: string, text: string): void {
     const file = path.join(this.folder, name)
     const partial = `${file}.${randomUUID()}.partial`
@@ -156,7 +156,7 @@ export class ExperimentFolder {
       const held = heldBy(file)
       if (held !== undefined && isAlive(held))
         throw failed(`Process ${held} works in ${printable(this.folder)}: wait for it, or give another --name.`)
-      // Rename the lock of a dead process: only one process succeeds.
+      // Rename the lock of a dead process. Only one of several processes succeeds.
       const dead = `${file}.${randomUUID()}`
       try {
         renameSync(file, dead)
@@ -195,7 +195,7 @@ export class ExperimentFolder {
       const file = path.join(this.folder, 'log.jsonl')
       const before = existsSync(file) ? ownText(file) : ''
       this.#log = openSync(file, constants.O_WRONLY | constants.O_APPEND | constants.O_CREAT | NO_FOLLOW, 0o600)
-      // A line that was cut stays alone.
+      // Begin a new line after an incomplete one.
       if (/[^\n]$/.test(before)) appendFileSync(this.#log, '\n')
     }
     appendFileSync(this.#log, `${JSON.stringify(line)}\n`)
@@ -203,10 +203,10 @@ export class ExperimentFolder {
   }
 }
 
-/** Does not follow links or wait for pipes. Windows has neither flag. */
+/** Flags against following links and waiting for pipes. Windows has neither. */
 const NO_FOLLOW = (constants.O_NOFOLLOW ?? 0) | (constants.O_NONBLOCK ?? 0)
 
-/** @throws Stop for a link, a pipe or a device. */
+/** The text of a regular file. @throws Stop for a link, a pipe or a device. */
 function ownText(file: string): string {
   if (!lstatSync(file).isFile()) throw failed(`${printable(file)} is no regular file.`)
   const opened = openSync(file, constants.O_RDONLY | NO_FOLLOW)
@@ -217,7 +217,7 @@ function ownText(file: string): string {
   }
 }
 
-/** Undefined: the file has no valid process id. */
+/** The process id in a lock; undefined if there is no valid one. */
 function heldBy(lock: string): number | undefined {
   try {
     const pid = Number(ownText(lock))
@@ -228,7 +228,7 @@ function heldBy(lock: string): number | undefined {
 }
 
 function isAlive(pid: number): boolean {
-  // Processes in a container are numbered from 1, so this pid is that of an earlier process.
+  // After a restart of a container, an earlier process may have had the same id as this one.
   if (pid === process.pid) return false
   try {
     return process.kill(pid, 0)
@@ -287,7 +287,7 @@ function isChosen(value: unknown): boolean {
   return isText(value['tape']) && /^tapes[/\\][^/\\]+$/.test(value['tape'])
 }
 
-/** Undefined: a line that was cut. */
+/** The line's JSON; undefined for an incomplete line. */
 function parsed(text: string): unknown {
   try {
     return JSON.parse(text) as unknown
@@ -296,7 +296,7 @@ function parsed(text: string): unknown {
   }
 }
 
-/** The first setting that differs; undefined: all are equal. */
+/** The name of the first setting that differs; undefined if all are equal. */
 export function otherSetting(one: ExperimentSettings, other: ExperimentSettings): string | undefined {
   return Object.keys(other).find((name) => {
     const key = name as keyof ExperimentSettings

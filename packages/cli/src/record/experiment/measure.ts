@@ -1,4 +1,7 @@
-/** The user's own function: a module, or a command. It gets a run before and after, and says how much better it is now. */
+/**
+ * The user's own measure: a module or a command. It gets the run before and after, and returns how much better the
+ * second one is.
+ */
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { existsSync } from 'node:fs'
@@ -25,7 +28,7 @@ export type Measure = (measured: MeasuredPair) => Promise<number>
 const MODULE = /\.[cm]?[jt]s$/
 const COMMAND_MS = 60_000
 
-/** @param place a file that ends in .js, .mjs, .ts and the like, whose default export is the function; else a command line. */
+/** @param place a module (.js, .mjs, .ts and the like) whose default export is the function; else a command line. */
 export async function openMeasure(place: string): Promise<Measure> {
   const call = MODULE.test(place) && existsSync(place) ? await moduleFunction(place) : commandFunction(place)
   return async (measured) => {

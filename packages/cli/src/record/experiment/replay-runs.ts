@@ -16,7 +16,7 @@ import type { Measure } from './measure.ts'
 import { factsOf, modelPayloads, scoresIn, verdictOf, type Pricing } from './run-facts.ts'
 
 export interface Bounds {
-  /** US dollars, of all replays since the experiment began. */
+  /** Maximum US dollars, over all replays since the experiment began. */
   maxCost: number | undefined
   /** Time limit, counted from now. */
   maxMs: number | undefined
@@ -32,10 +32,10 @@ interface Tools {
   signal: AbortSignal
 }
 
-/** Give up after this many replays that recorded nothing, if none recorded anything. */
+/** Stop after this many replays if none of them recorded anything. */
 const SILENT_MAX = 3
 
-/** @returns why it ended early; undefined: each run has a result. */
+/** @returns why it ended early; undefined if each run has a result. */
 export async function replayRuns(experiment: Experiment, bounds: Bounds, tools: Tools): Promise<string | undefined> {
   const { folder, signal } = tools
   const stop = new AbortController()
@@ -120,8 +120,8 @@ async function replayOne(
     timeoutMs: timeoutSeconds * 1_000,
     output: 'tail',
     signal,
-    // The host of the replay asks the models, so that no model is asked beyond a bound, or by a command that outlives a killed
-    // experiment. Not behind an HTTP proxy, which `fetch` does not support.
+    // Requests to models go through this process. So none is sent beyond a bound, or by a command that outlives a
+    // killed experiment. Not possible behind an HTTP proxy, which `fetch` does not support.
     asksThroughHost: !['HTTPS_PROXY', 'https_proxy'].some((variable) => process.env[variable]),
     refusal,
     onEvents: (events) => {

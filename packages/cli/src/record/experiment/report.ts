@@ -58,7 +58,10 @@ const ENTITIES = new Map([
   ['"', '&quot;'],
   ["'", '&#39;'],
 ])
-/** Line breaks stay. Marks of direction and what would not show become visible: they could show another order than is stored. */
+/**
+ * Escapes a text and keeps its line breaks. Direction marks and invisible characters become visible, because they could
+ * change the displayed order.
+ */
 const escaped = (text: string): string => printableJson(text).replace(/[&<>"']/g, (one) => ENTITIES.get(one) ?? one)
 
 const STYLE = `body{font:15px/1.5 system-ui,sans-serif;margin:2rem auto;max-width:75rem;padding:0 1rem;color:#1c1c1c;background:#fff}

@@ -9,13 +9,13 @@ export interface RunFacts {
   outcome: string
   /** Calls of models and tools. */
   steps: number
-  /** Null: a call has no usage. */
+  /** Null: some call has no usage. */
   tokens: number | null
-  /** US dollars, sent and estimated; null: a call has no known price. */
+  /** US dollars, recorded and estimated; null: some call has no known price. */
   cost: number | null
-  /** The time in models. Tools are left out, because those of a replay answer at once. */
+  /** Time in model calls. Tools do not count, because in a replay they answer at once. */
   modelMs: number
-  /** Means, by name. */
+  /** Means of the scores, by name. */
   scores: Record<string, number>
 }
 
@@ -23,20 +23,20 @@ const NANOS = 1e9
 
 export interface Costed {
   cost: number
-  /** Models of calls whose cost is not known. */
+  /** Models with a call of unknown cost. */
   unknown: string[]
 }
 
 export interface Pricing {
   costOf(calls: readonly Json[]): Promise<Costed>
-  /** Null: a call that did not fail has no usage. */
+  /** The tokens of calls; null if a successful call has no usage. */
   tokensOf(calls: readonly Json[]): number | null
   close(): Promise<void>
 }
 
-/** @param client for the prices of a workspace; without one, the price table alone counts. */
+/** @param source for the prices of a workspace. Without it, only the price table applies. */
 export async function openPricing(source?: { client: OperatorClient; workspaceId: string }): Promise<Pricing> {
-  // Loaded here, not for the help: they load the schema library.
+  // Loaded here, not for the help, because this loads the schema library.
   const { usageOf } = await import('@tacho/server/domain/record/usage.ts')
   const { createPriceTable, estimatorOf } = await import('@tacho/server/prices/price-table.ts')
   const prices = createPriceTable()
@@ -52,7 +52,7 @@ export async function openPricing(source?: { client: OperatorClient; workspaceId
       const unpriced: UncostedCalls[] = []
       for (const payload of calls) {
         const usage = usageOf('LLM_CALL', payload)
-        // A call that failed without an answer has no token counts, and costs nothing.
+        // A call that failed without an answer has no usage and costs nothing.
         if (!usage || (payload['error'] !== undefined && payload['usage'] === undefined)) continue
         cost += usage.costNanos / NANOS
         if (usage.uncosted) unpriced.push({ model: usage.model, calls: 1, ...usage.uncosted })
@@ -89,7 +89,7 @@ export async function factsOf(
   { steps, outcome, scores }: { steps: readonly TapeStep[]; outcome: string; scores: Record<string, number> },
   pricing: Pricing,
 ): Promise<RunFacts> {
-  // A tape answers a guarded call whole, so that what it does inside itself is in no replay.
+  // A tape answers a guarded call as a whole, so a replay has no steps inside it.
   const outer = steps.filter(({ within }) => within === undefined)
   const models = outer.filter((step): step is ModelStep => step.kind === 'model')
   return {
@@ -103,7 +103,7 @@ export async function factsOf(
 
 const sum = (numbers: readonly number[]): number => numbers.reduce((total, one) => total + one, 0)
 
-/** Scores that the agent gave itself: means of numbers, and of yes and no. */
+/** Means of the scores that the agent recorded itself, numeric or yes/no. */
 export function scoresIn(events: readonly RunEvent[]): Record<string, number> {
   const values = new Map<string, number[]>()
   for (const { eventType, payload } of events) {
@@ -118,7 +118,7 @@ export function scoresIn(events: readonly RunEvent[]): Record<string, number> {
 export const VERDICTS = ['worse', 'better', 'another way', 'same'] as const
 export type Verdict = (typeof VERDICTS)[number]
 
-/** Judges by the outcome; if that is as good as before, by the user's own measure. */
+/** Compares the outcomes; if they are equally good, the user's own measure decides. */
 export function verdictOf({
   before,
   after,

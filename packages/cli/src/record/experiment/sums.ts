@@ -1,18 +1,21 @@
-/** Statistics of an experiment: shares with Wilson's interval, and mean differences with Student's, both of 95 %. */
+/**
+ * Statistics of an experiment: shares with Wilson's interval, and mean differences with Student's interval, both at 95
+ * %.
+ */
 import { duration } from '@tacho/contract/engine/format.ts'
 import { meanMargin, shareInterval, shareText, type Share } from '@tacho/contract/runs/statistics.ts'
 import { spokenMoney, spokenNumber } from '../../engine/output.ts'
 import { VERDICTS, type RunFacts, type Verdict } from './run-facts.ts'
 import type { RunResult } from './experiment-folder.ts'
 
-/** The value of a replay less that of its original, as a mean over the runs that have both. */
+/** The mean difference between replays and originals, over the runs with both values. */
 export interface MeanDifference {
   name: string
   runs: number
   before: number
   after: number
   mean: number
-  /** The true mean is likely (95 %) this much from it at most; null: fewer than two runs. */
+  /** Half the 95 % interval around the mean; null: fewer than two runs. */
   margin: number | null
 }
 
@@ -23,13 +26,13 @@ interface Likely extends Share {
 
 export interface ExperimentSums {
   replayed: number
-  /** Runs that followed their tape. The others are cut short, so nothing else here counts them. */
+  /** Number of runs that followed their tape. Other runs were cut short and count nowhere else. */
   kept: number
   verdicts: Record<Verdict, number>
   anotherWay: Likely
   completedBefore: Likely
   completedAfter: Likely
-  /** Among the runs that got better or worse, the share that got better. Chance alone would give half. */
+  /** The share of improved runs among those that got better or worse. By chance, it would be a half. */
   better: Likely
   differences: MeanDifference[]
 }

@@ -15,33 +15,33 @@ import type { Ignored } from './compare.ts'
 import { hasMask } from './recorded-calls.ts'
 import type { TapeStep, ToolStep } from './tape.ts'
 
-/** Shorter rows are asked for call by call. */
+/** A shorter row is answered call by call. */
 const ROW_MIN = 32
-/** Clients read an answer of 1 MiB, and the call that asked has one too. */
+/** Characters of answers in advance. Clients read 1 MiB, which includes the answer that was asked for. */
 const AHEAD_CHARS = 131_072
 const AHEAD_STEPS = 500
 
 type ToolCall = Pick<ToolStep, 'tool' | 'input'>
 
 export class AnswersAhead {
-  /** The host counts what people approved, so these are asked for. */
+  /** Tools with approvals: their calls are never answered in advance, because the host counts approvals. */
   readonly #approvedTools: ReadonlySet<string>
   readonly #out: ToolStep[] = []
-  /** Steps that another client asked for while they were out. */
+  /** Steps that another client asked for while this client had their answers. */
   readonly #asked: ToolStep[] = []
-  /** A step in #asked whose answer its holder used too. */
+  /** A step of #asked whose answer was used in advance as well. */
   usedTwice: ToolStep | undefined
-  /** The client that has them. */
+  /** The client that has the answers in advance. */
   #client = ''
   #isShared = false
-  /** By the hash of the input: calls that were asked for, or used an answer in advance. */
+  /** How often a call was asked for or answered in advance, by the hash of its input. */
   readonly #known = new Map<string, number>()
   readonly #hashes = new WeakMap<ToolCall, string>()
   #isOver: boolean
 
   constructor(steps: readonly TapeStep[], ignored: Ignored) {
     this.#approvedTools = new Set(steps.flatMap((step) => (step.kind === 'approval' ? [step.tool] : [])))
-    // Clients compare whole inputs.
+    // Clients compare whole inputs, so members to ignore exclude answers in advance.
     this.#isOver = ignored.some(([of]) => of !== 'model')
   }
 
@@ -53,7 +53,10 @@ export class AnswersAhead {
     return this.isOut && this.#out.includes(step as ToolStep)
   }
 
-  /** A client asks. @param lastUsed the last step whose answer it used. @returns the steps that it used since it asked before. */
+  /**
+   * Handles a client's next question. @param lastUsed the last step whose answer it used. @returns the steps that it
+   * used since its previous question.
+   */
   askedAgain(client: string, lastUsed: number, asked: ToolCall): ToolStep[] {
     this.#know(asked)
     if (!this.isOut) return []
@@ -65,13 +68,13 @@ export class AnswersAhead {
     return used
   }
 
-  /** A client asked for it. */
+  /** Notes that a client asked for a step whose answer was given in advance. */
   forget(step: ToolStep): void {
     const at = this.#out.indexOf(step)
     if (at !== -1) this.#asked.push(...this.#out.splice(at, 1))
   }
 
-  /** @param began the hashes of the inputs of all calls that began. */
+  /** @param began the input hashes of all calls that began. @returns the steps whose answers were used. */
   usedInAll(began: Iterable<string>): ToolStep[] {
     const left = new Map<string, number>()
     for (const call of began) left.set(call, (left.get(call) ?? -(this.#known.get(call) ?? 0)) + 1)
@@ -87,8 +90,8 @@ export class AnswersAhead {
   }
 
   /**
-   * @param row the next calls, if they can only come one after another.
-   * @returns JSON of each, for this client.
+   * @param row the next calls, if each must follow the previous one.
+   *   @returns JSON of their answers, for this client.
    */
   next(row: Iterable<ToolStep>, client: string, answerTo: (step: ToolStep) => object): string[] {
     if (this.#isOver || this.#isShared || this.isOut) return []
@@ -124,7 +127,7 @@ export class AnswersAhead {
     if (known !== undefined) this.#known.set(known, (this.#known.get(known) ?? 0) + 1)
   }
 
-  /** Remembers the hash, so that each step is hashed once. */
+  /** The input hash, computed once for each step. */
   #hashOf(call: ToolCall): string | undefined {
     const known = this.#hashes.get(call)
     if (known !== undefined) return known
@@ -134,7 +137,10 @@ export class AnswersAhead {
   }
 }
 
-/** `inputHash` of the policies, by Node. Undefined for an input that no client sends: a tape may be a stranger's. */
+/**
+ * The policies' `inputHash`, computed by Node. Undefined for an input that no client sends: tapes may come from
+ * strangers.
+ */
 function hashOf({ tool, input }: ToolCall): string | undefined {
   try {
     return hash('sha256', inputText(tool, input))

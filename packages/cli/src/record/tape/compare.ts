@@ -1,6 +1,6 @@
 /**
- * Compares values of a tape with what an agent does now. Masked parts of the tape match anything. Requests of models are
- * compared by what they say, because each framework writes messages in its own form.
+ * Compares values of a tape with those of the running agent. Masked parts of the tape match anything. Model requests
+ * are compared by content, because frameworks write messages in different forms.
  */
 import { isObject } from '@tacho/contract/record/payload-reader.ts'
 import { messagesOf, type Message } from '../../../../sdk/src/integrations/messages.ts'
@@ -8,7 +8,7 @@ import { messagesOf, type Message } from '../../../../sdk/src/integrations/messa
 export interface Difference {
   /** Path of the member, such as `input.order.id`. */
   path: string
-  /** Undefined: the member is not there. */
+  /** Undefined: the member is missing. */
   tape: unknown
   now: unknown
 }
@@ -20,7 +20,7 @@ export const NOTHING_IGNORED: Ignored = []
 
 const DIFFERENCES_MAX = 20
 
-/** `path`: where both values are, such as `tool`, `input`. */
+/** @param path where both values are, for example `tool`, `input`. */
 export function differencesOf(tape: unknown, now: unknown, path: readonly string[], ignored: Ignored): Difference[] {
   const differences: Difference[] = []
   compare(tape, now, path, ignored, differences)
@@ -62,7 +62,7 @@ export function isIgnored(path: readonly string[], ignored: Ignored): boolean {
   return ignored.some((one) => one.length <= path.length && one.every((name, at) => name === '*' || name === path[at]))
 }
 
-/** Never matches beyond the next bracket, so that a long text of a stranger is read once. */
+/** Matches a mask. It never extends beyond the next bracket, so a stranger's long text is read only once. */
 export const MARK = /\[masked(?::[^\][]*)?\]/
 
 function isSame(tape: unknown, now: unknown): boolean {
@@ -82,7 +82,7 @@ function isSame(tape: unknown, now: unknown): boolean {
   return at <= now.length - last.length
 }
 
-/** A text, a call or a result, without ids: they are made anew each time. */
+/** A text, a call or a result. Ids are left out, because each run has new ones. */
 export type Atom =
   | { role: string; text: unknown }
   | { role: 'call'; name: unknown; input: unknown }
@@ -102,7 +102,7 @@ export function atomsOf(messages: unknown): Atom[] {
   })
 }
 
-/** Integrations record the form that `messagesOf` makes; hosts may record any. */
+/** Integrations record messages in the form of `messagesOf`; hosts may record any form. */
 export function recordedMessages(rawMessages: unknown): Message[] {
   const isMade = (message: unknown) => isObject(message) && ('toolCalls' in message || 'toolCallId' in message)
   const list = Array.isArray(rawMessages)
@@ -115,7 +115,9 @@ export function recordedMessages(rawMessages: unknown): Message[] {
   )
 }
 
-/** `model.<role>` is ignored by name, such as a system prompt with the time. */
+/**
+ * The differences of two requests. `model.<role>` ignores messages by role, for example a system prompt with the time.
+ */
 export function requestDifferences(tape: unknown, now: unknown, ignored: Ignored): Difference[] {
   return differencesOf(comparedAtoms(tape, ignored), comparedAtoms(now, ignored), ['model', 'messages'], [])
 }
@@ -125,7 +127,7 @@ function comparedAtoms(messages: unknown, ignored: Ignored): Atom[] {
   return atomsOf(messages).filter(({ role }) => !skipped.has(role))
 }
 
-/** The first text of a request that differs, shortened. Undefined: no text that both have differs. */
+/** The first text that differs between two requests, shortened. Undefined: no text differs. */
 export function changedText(tape: unknown, now: unknown, ignored: Ignored): string | undefined {
   const others = comparedAtoms(now, ignored)
   for (const [at, atom] of comparedAtoms(tape, ignored).entries()) {
@@ -142,7 +144,7 @@ export function changedText(tape: unknown, now: unknown, ignored: Ignored): stri
 const CHANGE_CHARS = 100
 const AROUND_CHARS = 24
 
-/** Two texts at the place where they part, short. */
+/** Short extracts of two texts around their first difference. */
 export function shortPair(one: string, other: string): [one: string, other: string] {
   if (one.length <= CHANGE_CHARS && other.length <= CHANGE_CHARS) return [one, other]
   let [from, end] = [0, 0]
@@ -156,7 +158,7 @@ export function shortPair(one: string, other: string): [one: string, other: stri
   }) as [string, string]
 }
 
-/** The texts of a message. Thoughts are left out; an image becomes the name of its kind. */
+/** The texts of a message's content. Leaves out thoughts; an image becomes the name of its kind. */
 function joined(content: unknown): unknown {
   if (!Array.isArray(content)) return content ?? undefined
   const texts = content.flatMap((contentPart: unknown) => {
@@ -168,7 +170,7 @@ function joined(content: unknown): unknown {
   return texts.join('\n')
 }
 
-/** A result is a value in one framework and its JSON in another, and an error is a text or `{ error }`. */
+/** Normalises a result: some frameworks record a value, others its JSON, and an error as a text or `{ error }`. */
 function plain(value: unknown): unknown {
   if (typeof value === 'number' || typeof value === 'boolean' || value === null) return String(value)
   const whole = typeof value === 'string' && /^\s*[[{"]/.test(value) ? jsonOr(value) : value

@@ -1,6 +1,6 @@
 /**
- * Answers from a tape, by content. A step can come when every step that ended before it began was asked for; calls that one
- * answer of a model asked for may come in any order.
+ * Answers from a tape, by content. A step is ready when every step that ended before its begin was asked for. Calls that
+ * one answer of a model asked for may come in any order.
  *
  *   following --an equal request or call--> following
  *     |--strict: another one, or the end while steps are left--> stopped
@@ -17,17 +17,17 @@ export type ReplayMode = 'strict' | 'tools'
 export interface CursorOptions {
   mode: ReplayMode
   ignored: Ignored
-  /** From this step on, the tape answers nothing. */
+  /** The tape answers no step from this one on. */
   from?: number | undefined
   /** Tools that may run for real if the tape does not have a call. */
   readOnly?: ReadonlySet<string>
-  /** Answers of tools for calls that the tape does not have. */
+  /** Answers for calls that the tape does not have, by tool. */
   stubs?: ReadonlyMap<string, unknown>
 }
 
 /** The step at which the agent left the tape. */
 export interface Departure {
-  /** The step that would have been next; one more than the last at the end of the tape. */
+  /** The expected step; one more than the last step at the end of the tape. */
   step: number
   sentence: string
   differences: Difference[]
@@ -46,9 +46,9 @@ type AskedStep = ModelStep | ToolStep
 export class Cursor {
   readonly #options: CursorOptions
   readonly #steps: readonly TapeStep[]
-  /** Steps that were not asked for yet, by the place of their end. */
+  /** Steps that were not asked for yet, sorted by their end. */
   readonly #left: AskedStep[]
-  /** By the same place: where the first of these and all later ones began. */
+  /** For the same index: the earliest begin of this step and all later ones. */
   readonly #begins: number[]
   #first = 0
   readonly #used = new Set<AskedStep>()
@@ -57,7 +57,7 @@ export class Cursor {
   readonly #calls: RecordedCalls
   readonly #ahead: AnswersAhead
   readonly #asksModels: boolean
-  /** The model call that failed last: its client may send it again. */
+  /** The model call that failed last. Its client may retry it. */
   #failed: ModelStep | undefined
   departure: Departure | undefined
 
@@ -76,7 +76,10 @@ export class Cursor {
     this.#ahead = new AnswersAhead(steps, options.ignored)
   }
 
-  /** A request to a model shows that the agent left the tape. The step is known when it is known which answers it used. */
+  /**
+   * A model request shows that the agent left the tape, but the step is unknown until it is known which answers were
+   * used.
+   */
   get isBeforeModel(): boolean {
     return this.#asksModels && this.#ahead.isOut && !this.departure
   }
@@ -107,7 +110,7 @@ export class Cursor {
     return this.#stop(nearest, `the agent asks a model${changed ? ` with ${changed}` : ''}`, differences)
   }
 
-  /** @param lastUsed the last step whose answer the client used; it takes answers in advance. */
+  /** @param lastUsed the last step whose answer in advance the client used. */
   tool({ tool, input, agent }: AskedCall, { client = '', lastUsed = 0 } = {}): ToolAnswer {
     for (const used of this.#ahead.askedAgain(client, lastUsed, { tool, input })) this.#use(used)
     if (this.departure) return { answer: 'stop', message: this.departure.sentence }
@@ -125,7 +128,7 @@ export class Cursor {
       if (stubs?.has(tool)) return { answer: 'returned', output: stubs.get(tool) }
       if (readOnly?.has(tool)) return { answer: 'run' }
     }
-    // The expected step that explains a difference best: a call of the same tool, else what should come.
+    // Compare with the expected step that explains the difference best: a call of the same tool, else the next step.
     const sameTool = this.#left
       .filter((one) => one.kind === 'tool' && one.tool === tool && !this.#used.has(one))
       .toSorted((a, b) => a.step - b.step)
@@ -134,25 +137,27 @@ export class Cursor {
     return this.#stop(nearest, `the agent asks ${tool} ${shown(input)}`, differences)
   }
 
-  /** JSON of the answers to the calls after this one, for a client that then does not ask for them. */
+  /** Answers to the following calls, as JSON, for a client that then need not ask for them. */
   ahead(client: string): string[] {
     return this.departure ? [] : this.#ahead.next(this.#row(), client, recordedAnswer)
   }
 
-  /** @param began hashes of the inputs of all calls that began. A call among them that did not ask the host used an answer in advance. */
+  /**
+   * @param began input hashes of all calls that began. One of them that did not ask the host used an answer in advance.
+   */
   usedAhead(began: Iterable<string>): void {
     for (const used of this.#ahead.usedInAll(began)) this.#use(used)
     const twice = this.#ahead.usedTwice
     if (twice && !this.#mayRepeat(twice)) this.#stop(twice, 'two clients of the agent asked it', [])
   }
 
-  /** Whether a call that the tape does not have would get a stub, or run. */
+  /** Whether another call of this tool would get a stub, or run. */
   #mayRepeat({ tool }: ToolStep): boolean {
     const { mode, stubs, readOnly } = this.#options
     return mode !== 'strict' && (stubs?.has(tool) === true || readOnly?.has(tool) === true)
   }
 
-  /** The agent has ended. */
+  /** Handles the end of the agent. */
   end(outcome: string): void {
     if (this.departure || this.#options.mode !== 'strict' || this.isLive) return
     const left = this.#next()
@@ -177,7 +182,7 @@ export class Cursor {
   }
 
   #use(step: AskedStep): void {
-    // A tape of a stranger may name anything as inside of anything.
+    // A stranger's tape may contain circular nesting.
     const answered = [step]
     for (let one = answered.pop(); one; one = answered.pop()) {
       if (this.#used.has(one)) continue
@@ -188,7 +193,7 @@ export class Cursor {
     while (this.#first < this.#left.length && this.#used.has(this.#left[this.#first] as AskedStep)) this.#first++
   }
 
-  /** The calls that must come next, in this order. */
+  /** The next calls, as long as each must follow the previous one. */
   *#row(): Iterable<ToolStep> {
     for (let at = this.#first; at < this.#left.length; at++) {
       const step = this.#left[at] as AskedStep
@@ -199,7 +204,7 @@ export class Cursor {
     }
   }
 
-  /** The earliest step that was not asked for. */
+  /** The first step that was not asked for. */
   #next(): AskedStep | undefined {
     let next: AskedStep | undefined
     for (let at = this.#first; at < this.#left.length; at++) {
@@ -216,7 +221,8 @@ export class Cursor {
     for (let at = this.#first; at < this.#left.length; at++) {
       const step = this.#left[at] as AskedStep
       if (!this.#used.has(step) && this.#isReady(step)) ready.push(step)
-      // A call that ends much later usually also began later; a long call is found by its own tool or request.
+      // Stop searching: a call that ends much later usually began later too. A longer call is found by its tool or
+      // request.
       if (first && ready.length > 0 && at - this.#first > LOOK_AHEAD) break
     }
     return ready.sort((a, b) => a.step - b.step)
@@ -229,7 +235,7 @@ export class Cursor {
       if (earlier.to >= step.from) return true
       if (earlier === step || this.#used.has(earlier) || isTogether(earlier, step)) continue
       if (this.#ahead.mayBeUsed(earlier)) continue
-      // The call that contains it must come first.
+      // This step belongs to an earlier call, which must come first.
       if (earlier.within !== undefined) continue
       return false
     }

@@ -19,10 +19,10 @@ export interface DatasetTape {
 export interface DatasetVersion {
   version: number
   at: string
-  /** The command that created the version, such as `--runs "status=FAILED"`. */
+  /** The reason for the version: its command, such as `--runs "status=FAILED"`. */
   why: string
   added: DatasetTape[]
-  /** Checksums. */
+  /** Checksums of removed tapes. */
   removed: string[]
 }
 
@@ -51,14 +51,15 @@ export function createDataset(place: string, name: string): Dataset {
   )
 }
 
-/** @param named `airline`, or `airline@3`. */
+/** @param named a name, `airline`, or a name with a version, `airline@3`. */
 export function readDataset(place: string, named: string): Dataset {
   const [, name = '', asked] = /^(.*?)(?:@(\d+))?$/s.exec(named) ?? []
   const folder = path.join(place, name)
   const file = path.join(folder, VERSIONS)
   if (!NAME.test(name) || !existsSync(file))
     throw failed(`There is no dataset ${JSON.stringify(name)} in ${printable(place)}: tacho dataset create makes one.`)
-  // A pipe would wait for ever, a device never ends, and a change would be written through a link.
+  // Accept only regular files: a pipe would wait for ever, a device never ends, and a link could lead a write
+  // elsewhere.
   if (!lstatSync(file).isFile()) throw failed(`${printable(file)} is no regular file.`)
   const lines = readFileSync(file, 'utf8')
     .split('\n')
@@ -93,7 +94,7 @@ function versionIn(line: string): DatasetVersion | undefined {
   }
 }
 
-/** Whether a value is a checksum. It is part of a file name. */
+/** Whether a value is a checksum, and so safe as part of a file name. */
 const isChecksum = (value: unknown): boolean => typeof value === 'string' && /^[0-9a-f]{64}$/.test(value)
 
 function isTape(value: unknown): boolean {
@@ -125,7 +126,7 @@ export function keepTape(dataset: Dataset, tape: DatasetTape, text: string): voi
   if (!existsSync(file)) writeFileSync(file, text, { flag: 'wx' })
 }
 
-/** Whether the file of a tape exists: somebody may have deleted it, such as after an erasure. */
+/** Whether the file of a tape exists. Somebody may have deleted it, for example after an erasure. */
 export const isThere = (dataset: Dataset, tape: DatasetTape): boolean => existsSync(datasetFile(dataset, tape))
 
 export function datasetsIn(place: string): Dataset[] {

@@ -1,4 +1,4 @@
-/** Expectations of a tape's test, from the YAML file beside it, and those that a replay did not fulfil. */
+/** Expectations of a tape's test, in the YAML file beside it, and the check of a replay against them. */
 import { isObject } from '@tacho/contract/record/payload-reader.ts'
 import { parseDocument } from 'yaml'
 import { differencesOf, NOTHING_IGNORED, recordedMessages } from './compare.ts'
@@ -9,14 +9,14 @@ export interface Expectations {
   mode: 'strict' | 'tools'
   ignore: string[]
   readOnly: string[]
-  /** Default: that of the tape. */
+  /** Default: the outcome in the tape. */
   outcome?: string
-  /** Names of all calls, in this order. */
+  /** Names of all called tools, in this order. */
   tools?: string[]
   never: string[]
-  /** At least these calls, with inputs that contain these members. */
+  /** Calls that must occur, with inputs that contain these members. */
   calls: { tool: string; input: unknown }[]
-  /** Texts of the last answer. */
+  /** Texts that the last answer must contain. */
   answer: string[]
   budget: { tokens?: number; cost?: number; seconds?: number }
 }
@@ -34,7 +34,7 @@ export const NO_EXPECTATIONS: Expectations = {
   budget: {},
 }
 
-/** @throws Error that says which member is wrong. */
+/** @throws Error that names the invalid member. */
 export function readExpectations(text: string): Expectations {
   const document = parseDocument(text, { prettyErrors: false })
   const [error] = document.errors
@@ -129,7 +129,7 @@ export function unfulfilled(
 
 const listed = (names: readonly string[]): string => (names.length === 0 ? 'none' : names.join(', '))
 
-/** Whether a value is as wanted. Objects may have more members. */
+/** Whether a value equals the wanted one. Objects may have more members. */
 function contains(value: unknown, wanted: unknown): boolean {
   if (isObject(wanted)) {
     return isObject(value) && Object.entries(wanted).every(([name, one]) => contains(value[name], one))

@@ -1,6 +1,6 @@
 /**
- * Answers a program from a tape, on loopback under a secret path: as a Tacho service in memory, as the models' wire, and for
- * guarded tools, which SDKs ask here instead of running them. So one cursor serves every language.
+ * Answers an agent's program from a tape, on loopback under a secret path. It acts as a Tacho service in memory, as the
+ * models' API, and as the host that SDKs ask instead of running guarded tools. So one cursor serves every language.
  */
 import { randomBytes } from 'node:crypto'
 import { createServer, type IncomingHttpHeaders, type IncomingMessage, type ServerResponse } from 'node:http'
@@ -34,9 +34,9 @@ export interface HostOptions extends CursorOptions {
   upstreams?: ReadonlyMap<string, URL>
   /** Name of the live model. */
   model?: string | undefined
-  /** Asked before each request to a live model: why it may not be sent. */
+  /** Called before each request to a live model: returns the reason why it may not be sent. */
   refusal?: () => string | undefined
-  /** All events so far, whenever some arrived. */
+  /** Called with all events so far whenever new ones arrive. */
   onEvents?: (events: readonly RecordedEvent[]) => void
 }
 
@@ -50,7 +50,7 @@ export interface ReplayResult {
 }
 
 const BODY_BYTES = 64 * 1_048_576
-/** Clients deliver after a second, or after the time that their host chose. */
+/** Longest wait for the last events: clients deliver after a second, or after the time that their host chose. */
 const SETTLED_MS = 10_000
 const SETTLED_STEP_MS = 20
 const QUIET_MS = 2_000
@@ -58,11 +58,11 @@ const QUIET_MS = 2_000
 const SHARED_CHARS = 256
 const SHARED_DEPTH = 20
 
-/** The events of a replay contain the texts of its tape up to four times: each is stored once. */
+/** Stores equal texts once: the events of a replay contain the texts of its tape up to four times. */
 class SharedTexts {
   readonly #texts = new Map<string, string>()
 
-  /** Changes the members of `value`. */
+  /** Replaces the texts in the members of `value`. */
   shareIn(value: object, depth = 0): void {
     for (const name of Object.keys(value)) {
       const member = (value as Record<string, unknown>)[name]
@@ -85,9 +85,9 @@ export class ReplayHost {
   readonly #secret = randomBytes(18).toString('base64url')
   readonly #server = createServer((request, response) => void this.#handle(request, response))
   readonly #reasons = new Map<string, string>()
-  /** By tool: approvals of an input with another hash, whose calls the tape has not answered yet. */
+  /** By tool: approvals of a differing input whose calls the tape has not answered yet. */
   readonly #approvedOthers = new Map<string, number>()
-  /** By id of the policy: how many approvals were decided before the stop first blocked a call. */
+  /** By policy id: the number of approvals that were decided before the stop first blocked a call. */
   readonly #stops: ReadonlyMap<string, number>
   #decidedCount = 0
   readonly #ranNothing: ReadonlySet<ApprovalStep>
@@ -95,7 +95,7 @@ export class ReplayHost {
   readonly #unclaimable = new Set<unknown>()
   readonly #texts = new SharedTexts()
   #sharedEvents = 0
-  /** Resolves when the agent left the tape. */
+  /** Resolves when the agent leaves the tape. */
   readonly departed: Promise<void>
   #depart: () => void = () => undefined
 
@@ -117,10 +117,10 @@ export class ReplayHost {
     return (this.#madeCursor = new Cursor(this.#tape, this.#options))
   }
 
-  /** @returns its address, with the secret. */
+  /** @returns the host's address, which contains the secret. */
   async start(): Promise<string> {
     await new Promise<void>((resolve) => this.#server.listen(0, '127.0.0.1', resolve))
-    // Prepare the cursor while the agent starts: for a long tape, this takes as long as that.
+    // Prepare the cursor while the agent starts: for a long tape, both take equally long.
     setImmediate(() => this.#cursor)
     return `http://127.0.0.1:${(this.#server.address() as AddressInfo).port}/${this.#secret}`
   }
@@ -130,7 +130,9 @@ export class ReplayHost {
     await new Promise<void>((resolve) => this.#server.close(() => resolve()))
   }
 
-  /** Resolves when the agent has ended in a process that continues: its clients deliver what they have queued. */
+  /**
+   * For an agent that ended in a process that continues. Resolves when its clients have delivered their queued events.
+   */
   async settled(): Promise<void> {
     const isExpected = this.#tape.head.recordedBy === 'sdk'
     for (let waited = 0; waited < SETTLED_MS; waited += SETTLED_STEP_MS) {
@@ -142,7 +144,10 @@ export class ReplayHost {
     }
   }
 
-  /** When the agent has ended and its events have arrived. @param ended the outcome of a program that does not record. */
+  /**
+   * The result, once the agent has ended and its events have arrived. @param ended the outcome of a program that does
+   * not record.
+   */
   result(ended = 'RUNNING'): ReplayResult {
     const { events, approvals } = this.#service
     const decided: Decided = new Map(
@@ -153,7 +158,7 @@ export class ReplayHost {
     const outcome = isSilent ? ended : recorded.outcome
     this.#countAhead()
     this.#cursor.end(outcome)
-    // A program that does not record is known only by its requests to models, and those matched the tape.
+    // Of a program that does not record, only the model requests are known, and all of them matched the tape.
     const steps = isSilent && !this.#cursor.departure ? this.#tape.steps : recorded.steps
     if (this.#options.mode === 'strict' && !isSilent) decisionDeparture(this.#cursor, this.#tape.steps, steps)
     const departure = this.#cursor.departure ?? null
@@ -164,7 +169,7 @@ export class ReplayHost {
     try {
       const prefix = `/${this.#secret}/`
       const path = request.url ?? ''
-      // Other programs of this machine, and pages, do not know the path.
+      // Other programs of this machine, and web pages, do not know the secret path.
       if (!path.startsWith(prefix)) return send(response, jsonReply(404, { error: 'not found' }))
       const body = await bodyOf(request)
       if (body === undefined) return send(response, jsonReply(413, { error: { message: 'The body is too large' } }))
@@ -206,14 +211,14 @@ export class ReplayHost {
     return ahead.length === 0 ? reply : { ...reply, body: `${reply.body.slice(0, -1)},"ahead":[${ahead.join()}]}` }
   }
 
-  /** Calls that got their answer in advance are known by their events. An agent may record others by itself. */
+  /** Counts calls that were answered in advance, by their events. An agent may also record calls by itself. */
   #countAhead(): void {
     const starts = this.#service.events.filter(({ eventType }) => eventType === 'TOOL_START')
     const hashes = starts.map(({ payload }) => payload['inputHash'])
     this.#cursor.usedAhead(hashes.filter((hash) => typeof hash === 'string'))
   }
 
-  /** Clients deliver what the agent did before it asked. */
+  /** Waits until clients have delivered the events of everything that the agent did before its request. */
   async #quiet(): Promise<void> {
     let [known, quietMs] = [-1, 0]
     for (let waited = 0; waited < SETTLED_MS && quietMs < QUIET_MS; waited += SETTLED_STEP_MS) {
@@ -225,7 +230,7 @@ export class ReplayHost {
     this.#countAhead()
   }
 
-  /** A call that runs for real was approved as it is, or not at all. */
+  /** An approval of a differing input must not let a call run for real. */
   #approved(tool: string, answer: ToolAnswer): ToolAnswer {
     const others = this.#approvedOthers.get(tool) ?? 0
     if (others === 0 || answer.answer === 'stop') return answer
@@ -245,7 +250,7 @@ export class ReplayHost {
     response: ServerResponse,
   ): Promise<void> {
     const plainHeaders = Object.fromEntries(Object.entries(headers).map(([name, value]) => [name, String(value)]))
-    // Unpacked here: by streams, a body of the SDK takes four times as long.
+    // Unpack at once: with streams, a body of the SDK takes four times as long.
     const isPacked = plainHeaders['content-encoding'] === 'gzip'
     const content = (isPacked ? gunzipSync(body, { maxOutputLength: BODY_BYTES }) : body).toString()
     if (method === 'POST' && path.startsWith('/openapi/v1/issue-records') && this.#isRefusedClaim(content))
@@ -273,12 +278,12 @@ export class ReplayHost {
     if (reply.status === 304) response.writeHead(304, sentHeaders).end()
     else send(response, { status: reply.status, headers: sentHeaders, body: replyHeaders })
     if (!isRecorded) return
-    // After the answer, so that the client does not wait for this.
+    // After the answer, so that the client does not wait.
     this.#texts.shareIn(this.#service.events.slice(this.#sharedEvents))
     this.#sharedEvents = this.#service.events.length
   }
 
-  /** A client claims an approval before the tool runs. */
+  /** Refuses a claim of an approval under which nothing may run. Clients claim an approval before the tool runs. */
   #isRefusedClaim(content: string): boolean {
     if (this.#unclaimable.size === 0) return false
     const { detectionType, evidence } = JSON.parse(content) as { detectionType?: unknown; evidence?: unknown }
@@ -291,7 +296,7 @@ export class ReplayHost {
     return JSON.stringify({ ...approval, decisionReason: this.#reasons.get(approval.id) ?? null })
   }
 
-  /** Events name the version of a prompt that they used. */
+  /** Adds version ids, because events name the prompt version that they used. */
   #withFacts(text: string): string {
     const configuration = JSON.parse(text) as { prompts: { name: string }[] }
     const toolLabels = this.#options.labels ?? this.#tape.head.labels ?? []
@@ -302,17 +307,22 @@ export class ReplayHost {
     return JSON.stringify({ ...configuration, prompts, toolLabels })
   }
 
-  /** A stop may have come while a person decided. Clients ask for the policies again before an approved call runs. */
+  /**
+   * Serves the policies, with a stop if one came while a person decided. Clients ask for the policies again before an
+   * approved call runs.
+   */
   #servePolicies(): void {
     const ofTape = this.#tape.head.policies as LocalPolicy[]
     const inForce = ofTape.filter(({ policyId }) => (this.#stops.get(policyId) ?? 0) <= this.#decidedCount)
     this.#service.setPolicies(this.#options.policies ?? inForce)
   }
 
-  /** The tape's answer to an equal request; each answer is used once. Without one, no approver exists in a replay. */
+  /**
+   * Decides an approval as in the tape, using each recorded decision once. Without one, nobody can decide in a replay.
+   */
   #decide(left: ApprovalStep[], { id, toolName, inputHash }: RequestedApproval): ApprovalAnswer {
     const sameTool = left.filter(({ tool }) => tool === toolName)
-    // A hash of an input with masked parts depends on the API key.
+    // The hash of an input with masked parts depends on the API key, so it cannot be compared.
     const equal = sameTool.find((one) => one.inputHash === inputHash)
     const step = equal ?? (this.#cursor.isLive ? undefined : sameTool[0])
     if (!step) return 'reject'
@@ -326,7 +336,7 @@ export class ReplayHost {
     return step.status === 'APPROVED' ? 'approve' : step.status === 'REJECTED' ? 'reject' : 'expire'
   }
 
-  /** @param path begins with the route. */
+  /** Forwards a request to a live model. @param path begins with the route. */
   async #live(path: string, { method = 'GET', headers }: IncomingMessage, body: Buffer, response: ServerResponse) {
     const [, route = '', rest = ''] = /^\/([^/]*)(.*)$/s.exec(path) ?? []
     const upstream = this.#options.upstreams?.get(route)
@@ -359,7 +369,7 @@ const NOT_FORWARDED = new Set([
   'expect',
 ])
 
-/** Headers of an answer that are passed on: clients wait by these before they retry. */
+/** Response headers that are passed on: clients use them to decide when to retry. */
 const PASSED_ON = /^(content-type|retry-after|retry-after-ms|x-should-retry|.*ratelimit.*|.*request-id)$/
 
 async function bodyOf(request: IncomingMessage): Promise<Buffer | undefined> {
@@ -382,6 +392,6 @@ function parsed(body: Buffer): unknown {
 }
 
 function send(response: ServerResponse, { status, headers, body }: WireReply): void {
-  // Without a length, each answer is written in four pieces.
+  // With a content length, Node writes the answer in one piece instead of four.
   response.writeHead(status, { 'content-length': Buffer.byteLength(body), ...headers }).end(body)
 }

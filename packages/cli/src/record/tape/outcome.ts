@@ -3,10 +3,13 @@ import { differencesOf, NOTHING_IGNORED, requestDifferences, type Difference, ty
 import { stepText, type Cursor } from './cursor.ts'
 import type { DecisionStep, TapeStep } from './tape.ts'
 
-/** Decisions are no questions, so the cursor does not see them. Parallel calls are decided in any order. */
+/**
+ * Compares decisions, which the cursor does not see, because an agent does not ask for them. The order of parallel
+ * calls does not matter.
+ */
 export function decisionDeparture(cursor: Cursor, tape: readonly TapeStep[], now: readonly TapeStep[]): void {
   if (cursor.departure) return
-  // The last is the first: they are taken from the end, as a rule.
+  // Reversed, because most are removed in order, and removing from the end is fast.
   const left = now.filter((step) => step.kind === 'decision').reverse()
   for (const step of tape) {
     if (step.kind !== 'decision' || step.within !== undefined) continue
@@ -30,11 +33,11 @@ function decisionDifferences(tape: DecisionStep, now: DecisionStep): Difference[
 
 export interface TapeDifference extends Difference {
   step: number
-  /** The path for `--ignore`. */
+  /** The path to ignore with `--ignore`. */
   ignore: string
 }
 
-/** Two recordings of the same thing: the n-th call of a tool, or of a model, is compared with the n-th. */
+/** The differences of two recordings: compares the n-th calls of a tool, and the n-th model calls. */
 export function tapeDifferences(a: readonly TapeStep[], b: readonly TapeStep[], ignored: Ignored): TapeDifference[] {
   const others = Map.groupBy(b, keyOf)
   const taken = new Map<string, number>()

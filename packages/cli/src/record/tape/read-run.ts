@@ -1,4 +1,4 @@
-/** A run of the service as a tape, with the prompts and policies that are in force where it ran. */
+/** Converts a run of the service to a tape, with the prompts and policies in force in its environment. */
 import { hash } from 'node:crypto'
 import { eachItem } from '@tacho/client/items.ts'
 import type { PolicyVersion } from '@tacho/contract/policies/policy.ts'
@@ -60,7 +60,7 @@ export async function tapeOfRun(source: RunSource, runName: string): Promise<Tap
   return { head, steps: recorded.steps }
 }
 
-/** Deployed now; a version that an event of the run names goes before it. */
+/** The deployed prompts and policies. If an event of the run names another prompt version, the tape gets that one. */
 async function inForce({ client, workspaceId, environmentId }: RunSource, runId: string, events: readonly RunEvent[]) {
   const named = new Map<string, string>()
   const promptVersions = new Set<unknown>()
@@ -96,7 +96,7 @@ async function inForce({ client, workspaceId, environmentId }: RunSource, runId:
   for (const [policyId, version] of [...named].sort(([a], [b]) => (a < b ? -1 : 1))) {
     const policy = await unlessUnknown(client.readPolicyVersion({ params: { workspaceId, policyId, version } }))
     if (!policy) {
-      // A policy of the agent's own code, so the replayed agent has it too.
+      // A policy of the agent's own code is not on the tape: the replayed agent has it too.
       const isOwn =
         POLICY_ID.test(policyId) && !(await unlessUnknown(client.readPolicy({ params: { workspaceId, policyId } })))
       if (isOwn) continue
@@ -114,7 +114,7 @@ async function inForce({ client, workspaceId, environmentId }: RunSource, runId:
   return { prompts, policies: hashed, labels, unknown }
 }
 
-/** An event can name anything. */
+/** Null if the item is unknown: an event may name anything. */
 async function unlessUnknown<Value>(read: Promise<Value>): Promise<Value | null> {
   try {
     return await read
@@ -132,7 +132,7 @@ type DecidingFacts = Pick<
   'name' | 'description' | 'version' | 'condition' | 'severity' | 'action' | 'onError'
 >
 
-/** The fields of a version that decide. */
+/** The members of a policy version that affect a decision. */
 export function servedVersion({ name, description, version, condition, severity, action, onError }: DecidingFacts) {
   return {
     name,
@@ -145,7 +145,7 @@ export function servedVersion({ name, description, version, condition, severity,
   }
 }
 
-/** A stop blocks from some moment on. In a replay this is the number of calls that ran before it. */
+/** A stop blocks from some moment on. A replay expresses this as the number of calls that ran before it. */
 function stopInRun(policyId: string, events: readonly RunEvent[]): { condition: string; hasEnded: boolean } {
   const first = events.findIndex(
     ({ payload: { policyIds } }) => Array.isArray(policyIds) && policyIds.includes(policyId),
@@ -174,7 +174,7 @@ async function promptOf(
   return { name, promptId, version, versionId, hash: contentHash, content }
 }
 
-/** The texts in a head that people wrote. */
+/** The texts in a tape's head that people wrote. */
 function headTexts({ prompts, policies }: TapeHead): [what: string, text: string][] {
   return [
     ...prompts.map(({ name, content }): [string, string] => [`The prompt ${name}`, content]),
@@ -185,7 +185,7 @@ function headTexts({ prompts, policies }: TapeHead): [what: string, text: string
   ]
 }
 
-/** @throws Stop if a mask of today would change a step, a prompt or a policy. */
+/** @throws Stop if a current mask would change a step, a prompt or a policy. */
 export async function maskedTape(tape: Tape, masking: MaskingOptions): Promise<string> {
   await loadChecksum()
   const mask = createMask(masking)

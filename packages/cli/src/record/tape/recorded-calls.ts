@@ -1,8 +1,8 @@
 /**
- * The tool calls of a tape by what they asked for, so that a call of a tape with thousands is found at once, in whatever order
+ * An index of a tape's tool calls by tool and input. Among thousands, it finds a call at once, in whatever order
  * the agent asks. Inputs with masked members are found by the others, and then compared.
  *
- * Also what came of their approvals: a stop, or the end of the caller, may come between the decision and the call.
+ * Also tells which approvals led to no call: a stop, or the end of the caller, may come between decision and call.
  */
 import { hash } from 'node:crypto'
 import { STOP_POLICY } from '@tacho/contract/engine/words.ts'
@@ -18,7 +18,7 @@ export interface AskedCall {
 
 const INPUT = ['tool', 'input']
 
-/** The steps of `steps` that have the same masked members. */
+/** Steps that have the same masked members. */
 interface Shape {
   ignored: Ignored
   steps: Map<string, ToolStep[]>
@@ -26,7 +26,7 @@ interface Shape {
 
 export class RecordedCalls {
   readonly #ignored: Ignored
-  /** By tool, then by the paths that are masked. */
+  /** By tool, then by the masked paths. */
   readonly #shapes = new Map<string, Map<string, Shape>>()
   readonly #used = new Set<ToolStep>()
 
@@ -49,7 +49,7 @@ export class RecordedCalls {
     this.#used.add(step)
   }
 
-  /** The first equal call that `mayCome`, of the same agent if there is one. */
+  /** The first equal call for which `mayCome` is true; one of the same agent if possible. */
   find(asked: AskedCall, mayCome: (step: ToolStep) => boolean): { step?: ToolStep; hasEqual: boolean } {
     let hasEqual = false
     const candidates = [...(this.#shapes.get(asked.tool)?.values() ?? [])].map(({ ignored, steps }) => {
@@ -60,7 +60,7 @@ export class RecordedCalls {
       let first: ToolStep | undefined
       for (const lists of candidates) {
         const list = lists[ofAgent] ?? []
-        // Once for each step, because those used before it have left the list.
+        // Skip used steps. Each is skipped once, because it leaves the list.
         while (list[0] && this.#used.has(list[0])) list.shift()
         for (const step of list) {
           if (this.#used.has(step) || this.differences(step, asked.input).length > 0) continue
@@ -90,20 +90,20 @@ function entry<K, V>(map: Map<K, V>, key: K, make: () => V): V {
   return value
 }
 
-/** Appends the agent to a key, after a line break, which no key contains. */
+/** Appends the agent to a key after a line break, which keys do not contain. */
 function withAgent(key: string, agent: string | undefined): string {
   return agent === undefined ? `${key}\n` : `${key}\n ${agent}`
 }
 
 const KEY_CHARS = 64
 
-/** Long inputs would be held twice more. Equal calls are compared whole. */
+/** Hashes a long key: the index would store each long input twice. Found calls are compared in full. */
 function shortKey(input: unknown, ignored: Ignored): string {
   const key = keyOf(input, ignored)
   return key.length > KEY_CHARS ? hash('sha256', key, 'base64') : key
 }
 
-/** Equal for values without differences. Members that are ignored are left out, also at the end of a list. */
+/** Equal values have equal keys. Ignored members are left out, also at the end of a list. */
 function keyOf(value: unknown, ignored: Ignored, path: readonly string[] = INPUT): string {
   if (isIgnored(path, ignored)) return ''
   if (Array.isArray(value)) {
@@ -118,7 +118,7 @@ function keyOf(value: unknown, ignored: Ignored, path: readonly string[] = INPUT
   return `{${members.flatMap(([name, member]) => (member === '' ? [] : [`${JSON.stringify(name)}:${member}`])).join()}}`
 }
 
-/** Whether an input has masks, so that its hash proves nothing. */
+/** Whether an input has masked parts. Its hash then proves nothing. */
 export function hasMask(input: unknown): boolean {
   return maskedPaths(input, INPUT).length > 0
 }
@@ -129,7 +129,7 @@ function maskedPaths(value: unknown, path: readonly string[]): string[][] {
   return Object.entries(value).flatMap(([name, member]) => maskedPaths(member, [...path, name]))
 }
 
-/** By id of the policy: how many approvals were decided before the stop first blocked a call. */
+/** By policy id: the number of approvals that were decided before the stop first blocked a call. */
 export function stopsOf({ steps }: Tape): Map<string, number> {
   const stops = new Map<string, number>()
   let approvals = 0
@@ -141,7 +141,7 @@ export function stopsOf({ steps }: Tape): Map<string, number> {
   return stops
 }
 
-/** Approved, and neither run nor judged again: because of a stop, the service let nothing run, or the caller was gone. */
+/** Approvals whose call neither ran nor was judged again: a stop prevented it, or the caller was gone. */
 export function approvalsThatRanNothing({ steps }: Tape): Set<ApprovalStep> {
   const approvals = steps.filter((step) => step.kind === 'approval' && step.status === 'APPROVED')
   const ranNothing = new Set<ApprovalStep>()
@@ -150,7 +150,7 @@ export function approvalsThatRanNothing({ steps }: Tape): Set<ApprovalStep> {
   for (const step of steps) {
     if (step.kind !== 'tool' && step.kind !== 'decision') continue
     const call = JSON.stringify([step.tool, step.input])
-    // The approval of a decision has the same place as the decision.
+    // An approval has the same place as its decision.
     if (step.kind === 'decision') asked.set(step.from, call)
     last.set(call, step.from)
   }

@@ -1,4 +1,4 @@
-/** The steps of a run, from its events, and what keeps them from being replayed. */
+/** Reads the steps of a run from its events, and finds what makes a replay impossible. */
 import { isObject, type Json } from '@tacho/contract/record/payload-reader.ts'
 import {
   isHttpStatus,
@@ -11,7 +11,7 @@ import {
   type ToolStep,
 } from './tape.ts'
 
-/** An event as the service returns it, or as a client sent it. */
+/** An event, as the service returns it or a client sent it. */
 export interface RunEvent {
   readonly eventId: string
   readonly eventType: string
@@ -27,7 +27,7 @@ export interface RunEvent {
   readonly payloadDamaged?: unknown
 }
 
-/** Decisions of people, by approval id. */
+/** Decisions of people, by id of the approval. */
 export type Decided = ReadonlyMap<string, { status: string; decisionReason: string | null }>
 
 export interface RecordedSteps {
@@ -40,7 +40,7 @@ export interface RecordedSteps {
 
 type Draft = TapeStep & { event: RunEvent }
 
-/** A clock rounds. Model calls that overlap by less may still be one after the other. */
+/** Clocks round. Model calls that overlap by no more may still be consecutive. */
 const ROUNDING_MS = 2
 
 export function recordedSteps(events: readonly RunEvent[], decided: Decided = new Map()): RecordedSteps {
@@ -75,7 +75,7 @@ export function recordedSteps(events: readonly RunEvent[], decided: Decided = ne
   drafts.sort((a, b) => a.from - b.from || a.to - b.to)
   for (const [index, draft] of drafts.entries()) draft.step = index + 1
   nameWithin(drafts, events)
-  // Steps inside a guarded call do not happen in a replay.
+  // Ignore steps inside a guarded call, because they do not happen in a replay.
   const obstacles = drafts.flatMap((draft) => (draft.within === undefined ? obstaclesOf(draft) : []))
   if (!drafts.some(({ kind }) => kind === 'end')) obstacles.push({ step: 0, why: 'the run has not ended' })
   nameAsking(drafts)
@@ -88,7 +88,7 @@ export function recordedSteps(events: readonly RunEvent[], decided: Decided = ne
   return { steps, obstacles, recordedBy, outcome, agent: events[0]?.agentName ?? '' }
 }
 
-/** The first event that came after the call began: events carry the time of their end. */
+/** Index of the first event after the call began. Events carry the time of their end. */
 function beginOf(times: readonly number[], at: number, began: number): number {
   let from = at
   while (from > 0 && (times[from - 1] ?? 0) > began + ROUNDING_MS) from--
@@ -106,7 +106,7 @@ function modelStep(payload: Json): Omit<ModelStep, 'step' | 'from' | 'to'> {
   }
 }
 
-/** The answer as `tacho record` received it, unless it was too long to be stored. */
+/** The response as `tacho record` received it, unless it was too long to store. */
 function wireOf(wire: unknown): Pick<ModelStep, 'wire'> {
   const { protocol, status, isStream, body, isWhole } = isObject(wire) ? wire : {}
   if (isWhole !== true || !isHttpStatus(status) || typeof body !== 'string') return {}
@@ -172,7 +172,7 @@ function obstaclesOf({ event, ...step }: Draft): Obstacle[] {
   return []
 }
 
-/** Calls of one answer may run at once. */
+/** Notes the model call that asked for each tool call: calls of one answer may run at once. */
 function nameAsking(drafts: readonly Draft[]): void {
   const asking = new Map<string, number>()
   for (const draft of drafts) {
@@ -187,7 +187,7 @@ function nameAsking(drafts: readonly Draft[]): void {
 
 const SPANS_MAX = 100
 
-/** A guarded call may ask models, and make guarded calls: their spans are inside its own. */
+/** Notes the guarded call around each step. A guarded call may call models and guarded tools inside its own span. */
 function nameWithin(drafts: readonly Draft[], events: readonly RunEvent[]): void {
   const parents = new Map(events.map(({ spanId, parentSpanId }) => [spanId, parentSpanId]))
   const guarded = drafts.filter((draft) => draft.kind === 'tool' && !draft.unguarded && draft.to > draft.from)

@@ -1,4 +1,4 @@
-/** Replacements for the tape's own versions in a replay: versions of prompts, and policies of a file or of an environment. */
+/** Replacements for the tape's versions in a replay: prompt versions, and policies from a file or an environment. */
 import { eachItem } from '@tacho/client/items.ts'
 import { LIMITS } from '@tacho/contract/engine/limits.ts'
 import type { ToolLabel } from '@tacho/contract/policies/tool-labels.ts'
@@ -22,7 +22,7 @@ export interface Replacements {
   prompts: TapePrompt[]
   /** Null: the tape's own policies. */
   policies: LocalPolicy[] | null
-  /** Labels of tools. Null: those of the tape. */
+  /** Labels of tools. Null: the tape's own labels. */
   labels: readonly ToolLabel[] | null
 }
 
@@ -45,7 +45,7 @@ export function withReplacements(command: Command): Command {
     )
 }
 
-/** @param connected is called only if the service is needed. @param environment whose workspace has the prompts. */
+/** @param connected is called only if the service is needed. @param environment its workspace has the prompts. */
 export async function replacementsOf(
   { prompt = [], policies, policiesOf }: ReplacementOptions,
   connected: () => OperatorClient,

@@ -1,4 +1,7 @@
-/** Runs an agent that a tape answers: a command, or the process that asks for it. It gets nothing but variables. */
+/**
+ * Runs an agent whose requests a tape answers: a command, or the calling process. The agent gets only environment
+ * variables.
+ */
 import { spawn } from 'node:child_process'
 import { createInterface } from 'node:readline'
 import { redirected } from '@tacho/guards/wire/clients.ts'
@@ -7,37 +10,40 @@ import { ReplayHost, type HostOptions, type ReplayResult } from './host.ts'
 import { firstInput, type Tape } from './tape.ts'
 
 export interface CommandReplay extends ReplayResult {
-  /** The exit code of the command; null if a signal ended it. */
+  /** Exit code of the command; null if a signal ended it. */
   code: number | null
   milliseconds: number
-  /** The program has no SDK that records: only what it asked of models was compared. */
+  /** Whether the program has no recording SDK. Then only its model requests were compared. */
   isSilent: boolean
 }
 
 export interface EndedCommand extends CommandReplay {
   /** The replay exceeded its time limit. */
   isTimedOut: boolean
-  /** The signal of the caller ended it. */
+  /** Whether the caller's signal ended it. */
   isStopped: boolean
-  /** The end of its standard error, if it is captured. */
+  /** The end of standard error, if captured. */
   stderr: string
 }
 
 export interface CommandOptions extends HostOptions {
-  /** Ends a command that continues after it left the tape, or that takes too long. */
+  /** Time limit of the command. Also ends a command that continues after it left the tape. */
   timeoutMs: number
-  /** stderr: standard output belongs to the report. tail: only the end of standard error is captured. */
+  /**
+   * stderr: standard output is redirected there, because the report needs it. tail: captures only the end of standard
+   * error.
+   */
   output: 'inherit' | 'stderr' | 'ignore' | 'tail'
-  /** Ends the command. */
+  /** Ends the command when it aborts. */
   signal?: AbortSignal
-  /** Live models are asked through the host too. */
+  /** Requests to live models go through the host too. */
   asksThroughHost?: boolean
 }
 
-/** A framework may go on for a while with the error that it got. */
+/** How long an agent may continue after it left the tape: a framework may go on with the error for a while. */
 const DEPARTED_MS = 5_000
 const KILL_MS = 5_000
-/** Linux allows a variable 128 KiB. */
+/** Maximum size of the user's message. Linux limits a variable to 128 KiB. */
 const INPUT_BYTES = 100_000
 const TAIL_CHARS = 2_000
 const KEYS = ['OPENAI_API_KEY', 'ANTHROPIC_API_KEY', 'GEMINI_API_KEY']
@@ -54,7 +60,7 @@ export async function replayCommand(
 }
 
 /**
- * A tape for an agent in the process that started this one: the `replay` of the SDKs.
+ * Serves a tape to an agent in the parent process: the `replay` of the SDKs.
  *
  *   first line of stdout      the variables for the agent, and the user's first message
  *   a line of stdin           the agent has ended: COMPLETED, or FAILED if it threw
@@ -80,7 +86,7 @@ export async function serveReplay(tape: Tape, options: HostOptions): Promise<Com
   return hasEnded ? undefined : result
 }
 
-/** Opens the host of a tape while `act` runs, which gets the variables for the agent. */
+/** Opens the host of a tape while `act` runs. `act` gets the variables for the agent. */
 async function withHost<Result extends ReplayResult>(
   tape: Tape,
   options: HostOptions & Pick<CommandOptions, 'asksThroughHost'>,
@@ -100,7 +106,7 @@ async function withHost<Result extends ReplayResult>(
   }
 }
 
-/** Traces of other recorders would say that what the tape answered has happened. */
+/** Switches off other recorders: they would report the tape's answers as real events. */
 const NO_TELEMETRY = {
   OTEL_SDK_DISABLED: 'true',
   OTEL_TRACES_EXPORTER: 'none',
@@ -111,10 +117,10 @@ const NO_TELEMETRY = {
   LANGCHAIN_TRACING_V2: 'false',
   LANGFUSE_TRACING_ENABLED: 'false',
 }
-/** Exporters that an agent makes by itself read the addresses. */
+/** Addresses for exporters that an agent creates itself. */
 const TELEMETRY_ADDRESSES = ['', 'TRACES_', 'METRICS_', 'LOGS_'].map((name) => `OTEL_EXPORTER_OTLP_${name}ENDPOINT`)
 
-/** Environment of an agent in a replay, which is all that it gets of the tape. */
+/** The environment of an agent in a replay. It contains everything that the agent gets of the tape. */
 function replayVariables(
   tape: Tape,
   origin: string,
@@ -135,12 +141,12 @@ function replayVariables(
     ...(typeof input === 'string' && { TACHO_REPLAY_INPUT: variableOf(input) }),
     ...(inputs.length > 1 && Buffer.byteLength(allInputs) <= INPUT_BYTES && { TACHO_REPLAY_INPUTS: allInputs }),
     ...((mode === 'strict' || from !== undefined || asksThroughHost) && models),
-    // A client does not start without a key; the tape needs none.
+    // Clients do not start without a key, but the tape needs none.
     ...(mode === 'strict' && from === undefined && Object.fromEntries(KEYS.map((name) => [name, 'tape']))),
   }
 }
 
-/** Removes NUL characters, which no variable can hold, and half a character at the end. */
+/** Removes NUL characters, which a variable cannot contain, and half a character at the end. */
 function variableOf(text: string): string {
   const bytes = Buffer.from(text.replaceAll('\0', '')).subarray(0, INPUT_BYTES)
   return new TextDecoder().decode(bytes, { stream: true })
@@ -188,7 +194,7 @@ async function ended(
   }
 }
 
-/** Events for a separate environment: they name the run that they replay. */
+/** Events for a separate environment, with the id of the run that they replay. */
 export function linkedEvents(
   events: readonly RunEvent[],
   original: string,
@@ -198,7 +204,7 @@ export function linkedEvents(
     const { payload } = event
     const runMetadata = { ...(payload['runMetadata'] as object | undefined), replayOf: original, ...more }
     const runTags = [...((payload['runTags'] as unknown[] | undefined) ?? []), 'replay']
-    // In the same environment, the same id would be the same run.
+    // In the same environment, an unchanged id would mean the original run.
     const runId = (event as { runId?: string }).runId === original ? { runId: `replay-${original}` } : {}
     return { ...event, ...runId, payload: { ...payload, runMetadata, runTags } }
   })

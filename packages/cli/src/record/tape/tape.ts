@@ -9,7 +9,7 @@ import { isObject, type Json } from '@tacho/contract/record/payload-reader.ts'
 
 export const TAPE_VERSION = 1 as const
 
-/** Reason why the tape is incomplete, and the step. Step 0: the run itself. */
+/** Why a run cannot be replayed, and at which step. Step 0: the run itself. */
 export interface Obstacle {
   step: number
   why: string
@@ -35,7 +35,7 @@ export interface TapePolicy {
   severity: string
   action: string
   onError?: string
-  /** SHA-256 of what decides. */
+  /** SHA-256 of the members that affect a decision. */
   hash?: string
 }
 
@@ -54,13 +54,15 @@ export interface TapeHead {
   labels?: ToolLabel[]
 }
 
-/** `from`, `to`: in the order of the run's events. Steps whose times overlap may come in any order. */
+/** `from`, `to`: positions in the run's events. Steps that overlap may come in any order. */
 interface Timed {
   step: number
   from: number
   to: number
   agent?: string
-  /** The guarded call that did this inside itself. The tape answers that call whole, so this one is never asked for. */
+  /**
+   * The guarded call that contains this step. The tape answers that call as a whole, so this step is never asked for.
+   */
   within?: number
 }
 
@@ -77,7 +79,7 @@ export interface ModelStep extends Timed {
   /** The answer was streamed. */
   streamed?: true
   error?: unknown
-  /** The answer as it crossed the wire. */
+  /** The response as `tacho record` received it. */
   wire?: { protocol: string; status: number; isStream: boolean; body: string }
 }
 
@@ -91,10 +93,10 @@ export interface ToolStep extends Timed {
   error?: unknown
   /** The model's id of the call. */
   callId?: string
-  /** The model call whose answer asked for it: its calls may come in any order. */
+  /** The model call that asked for this call. Its calls may come in any order. */
   askedBy?: number
   latency?: number
-  /** No guard checks this call, so a replay cannot answer it. */
+  /** No guard checks this call, so a replay cannot replace it. */
   unguarded?: true
 }
 
@@ -137,7 +139,7 @@ export function firstInput({ steps }: Tape): unknown {
   return steps.find((step) => step.kind === 'input')?.text
 }
 
-/** Why a file is no tape. */
+/** The reason why a file is not a tape. */
 export class TapeFault extends Error {
   override readonly name = 'TapeFault'
 }
@@ -199,7 +201,7 @@ function parsedLine(line: Buffer, number: number): Json {
   return value
 }
 
-/** Checked before parsing, because readers of nested values recurse. */
+/** Nesting depth of a line. Checked before parsing, because readers of nested values recurse. */
 function depthOf(line: Buffer): number {
   let depth = 0
   let deepest = 0
@@ -216,17 +218,17 @@ function depthOf(line: Buffer): number {
   return deepest
 }
 
-/** A text: what follows the name of the member in the message. */
+/** Returns true for a valid value; a text describes the fault, after the member's name. */
 type Check = (value: unknown) => boolean | string
 interface Member {
   name: string
   isOptional: boolean
   check: Check
 }
-/** In the order in which they are written. */
+/** Members in the order of writing. */
 type Members = ReadonlyMap<string, Member>
 
-/** `?` at the end of a name: optional. */
+/** A name that ends with `?` is optional. */
 function membersOf(checks: Readonly<Record<string, Check>>): Members {
   return new Map(
     Object.entries(checks).map(([written, check]) => {
@@ -352,7 +354,7 @@ export function isHttpStatus(value: unknown): value is number {
   return Number.isInteger(value) && (value as number) >= 200 && (value as number) < 600
 }
 
-/** Names the member, never its value. */
+/** The fault of a line. It names the member, never its value. */
 function faultIn(line: Json, members: Members): string | undefined {
   for (const { name, isOptional, check } of members.values()) {
     if (!Object.hasOwn(line, name)) {

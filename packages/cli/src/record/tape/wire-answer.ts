@@ -1,4 +1,7 @@
-/** A recorded answer of a model as its provider would send it: whole, or as server-sent events. Ids are those of the tape. */
+/**
+ * Formats a recorded model answer as its provider sends it: as a whole, or as server-sent events. Ids are those of the
+ * tape.
+ */
 import { isObject } from '@tacho/contract/record/payload-reader.ts'
 import { protocolOf } from '@tacho/guards/wire/protocols.ts'
 import type { Message } from '../../../../sdk/src/integrations/messages.ts'
@@ -22,7 +25,7 @@ interface Spoken {
 
 interface Wire {
   whole(answer: Spoken): object
-  /** Data of the events; their `type`, if they have one, is the event's name. */
+  /** Data of the events. A `type` in the data is the event's name. */
   events(answer: Spoken): object[]
   end?: string
 }
@@ -40,7 +43,7 @@ export interface WireQuestion {
   reply(step: ModelStep): WireReply
 }
 
-/** Undefined if this is no request of a model that a tape can answer. @param path without its query. */
+/** The question in a model request; undefined if a tape cannot answer it. @param path without the query. */
 export function wireQuestion(path: string, body: unknown): WireQuestion | undefined {
   const protocol = protocolOf('POST', path)
   const wire = WIRES.get(protocol?.name ?? '')
@@ -50,7 +53,7 @@ export function wireQuestion(path: string, body: unknown): WireQuestion | undefi
   return {
     messages,
     reply(step) {
-      // Byte for byte, if the wire was recorded and is the same.
+      // Send the same bytes if the response was recorded from the same protocol.
       const { protocol: name, isStream: wasStream, status, body: bytes } = step.wire ?? {}
       if (
         bytes !== undefined &&
@@ -72,7 +75,7 @@ export function wireQuestion(path: string, body: unknown): WireQuestion | undefi
   }
 }
 
-/** Clients of OpenAI and Anthropic would try again after an error. */
+/** Headers that keep clients of OpenAI and Anthropic from retrying an error. */
 function headersOf(status: number, isStream: boolean): Record<string, string> {
   const type = { 'content-type': isStream ? 'text/event-stream' : 'application/json' }
   return status >= 400 ? { ...type, 'x-should-retry': 'false' } : type
@@ -82,7 +85,7 @@ export function jsonReply(status: number, value: object): WireReply {
   return { status, headers: headersOf(status, false), body: JSON.stringify(value) }
 }
 
-/** An error in the form that every provider's client reads. */
+/** An error that every provider's client can read. */
 export function errorReply(error: unknown): WireReply {
   const { message: errorText, name, status, code } = isObject(error) ? error : { message: String(error) }
   const message = typeof errorText === 'string' ? errorText : 'The model call failed'
@@ -109,11 +112,11 @@ const STATUSES = [
 
 function spokenOf(step: ModelStep, asked: string): Spoken {
   const { output, toolCalls: problems, finishReason, usage } = step
-  // Use the first of several candidates.
+  // Use the first of several answers.
   const [message] = typeof output === 'string' ? [{ content: output }] : recordedMessages(output)
   const { content, toolCalls }: Message = message ?? {}
   const askedCalls = Array.isArray(toolCalls) ? toolCalls : Array.isArray(problems) ? problems : []
-  // Arguments that could not be read were kept as received.
+  // Arguments that could not be parsed are recorded as received.
   const raw = new Map(
     (Array.isArray(problems) ? problems.filter(isObject) : []).map((call) => [String(call['id']), call['arguments']]),
   )
@@ -302,7 +305,7 @@ function messageStop({ finishReason, calls }: Spoken): string {
   return calls.length > 0 ? 'tool_use' : 'end_turn'
 }
 
-/** Anthropic counts cached tokens apart. */
+/** Anthropic counts cached tokens separately. */
 function messageUsage({ usage: { input, output, cached } }: Spoken) {
   return {
     input_tokens: Math.max(0, input - cached),

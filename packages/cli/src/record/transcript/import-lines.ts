@@ -17,9 +17,9 @@ import { wrongUsage } from '../../engine/stop.ts'
 /** Longer lines are skipped. */
 export const LONGEST_LINE_BYTES = 32 * 1024 ** 2
 const RUNS_AT_ONCE = 4
-/** The first line of indented JSON. */
+/** First lines of indented JSON. */
 const DOCUMENT_STARTS = ['[', '{', '[{']
-/** Hashes kept to detect duplicate lines. */
+/** Most hashes that are kept to detect repeated lines. */
 const REMEMBERED_LINES = 100_000
 
 export interface Import {
@@ -94,7 +94,7 @@ async function importLine(
   return [...run.problems, ...spokenTrouble(recorded)]
 }
 
-/** Reads the generated times of an earlier import; a continued import must not mix two base times. */
+/** The first stored event of an earlier import: a continued import must use the same generated base time. */
 async function storedEvent(run: RunDraft, recorder: Recorder, now: number): Promise<StoredEvent | null> {
   if (!needsBase(run, now)) return null
   const first = await recorder.firstEvent(run.runId)

@@ -17,14 +17,14 @@ export interface ImportReport {
   /** Lines read, without empty ones. */
   lines: number
   runs: number
-  /** Null: none, or a format whose run ids begin with `--run-prefix`. */
+  /** Null: no run, or a format whose run ids do not begin with `--run-prefix`. */
   firstRunId: string | null
-  /** Lines equal to an earlier line: the same run. */
+  /** Lines that are equal to an earlier one, so their run is the same. */
   repeatedLines: number
   events: number
-  /** Runs whose lines have no usable times, so the times are made up. */
+  /** Runs with generated times, because their lines have no usable ones. */
   generatedTimes: number
-  /** Runs without an outcome, or traces without a root: the import ended them. */
+  /** Runs without an outcome, or traces without a root, that the import ended. */
   closedRuns: number
   /** Stored now or by an earlier import; the server does not say which. */
   acceptedEvents: number
@@ -68,7 +68,7 @@ export function spokenProblem({ line, problem }: LineProblem): string {
   return `line ${line}: ${printable(problem)}.`
 }
 
-/** Rejections by reason, each as part of a sentence. */
+/** Counts of rejections by reason, each as part of a sentence. */
 export function spokenTrouble({ refused, uncounted }: Pick<Recorded, 'refused' | 'uncounted'>): string[] {
   return [...byReason('rejected', refused), ...byReason('cannot count all of', uncounted)]
 }

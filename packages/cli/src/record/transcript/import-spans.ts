@@ -1,4 +1,4 @@
-/** Imports a file of spans. A trace becomes a run, by the same reader as spans that arrive over OTLP. */
+/** Imports a file of spans. Each trace becomes a run. It uses the reader of spans that arrive over OTLP. */
 import type { EventInput } from '@tacho/contract/record/event.ts'
 import { readSpans } from '@tacho/server/domain/record/otlp/read-request.ts'
 import { markSameCalls } from '@tacho/server/domain/record/otlp/same-call.ts'
@@ -83,7 +83,7 @@ async function readAll(stream: AsyncIterable<Uint8Array>, onProgress: (bytes: nu
 
 type Note = (line: number, ...problems: string[]) => void
 
-/** One JSON value, or one on each line. */
+/** Reads one JSON value, or one from each line. */
 function readFile(text: string, format: SpanFormat, report: ImportReport, note: Note): LineSpan[] {
   const whole = parsed(text)
   if (whole !== undefined) return readValue(whole, 1)
@@ -96,7 +96,7 @@ function readFile(text: string, format: SpanFormat, report: ImportReport, note: 
     return []
   })
 
-  /** The items of a list are read one by one, so that an item costs nothing but itself. */
+  /** The spans of a value. Reads a list's items one by one, so that one faulty item does not affect the others. */
   function readValue(value: unknown, line: number): LineSpan[] {
     if (Array.isArray(value)) return value.flatMap((item) => readValue(item, line))
     report.lines += 1
@@ -127,7 +127,7 @@ const endOf = (span: SourceSpan): number => Number(textAt(span, 'endTimeUnixNano
 const isFailed = ({ span: { status } }: SourceSpan): boolean =>
   [2, 'STATUS_CODE_ERROR'].includes((status as { code?: string | number } | undefined)?.code ?? 0)
 
-/** Gives the trace a root, which ends the run. True if the file has none. */
+/** Adds a root to a trace without one, which ends its run. Returns whether it did. */
 function closeTrace(spans: LineSpan[]): boolean {
   const trace = spans.find(({ isTrace }) => isTrace)
   const others = spans.filter((one) => one !== trace)
@@ -150,7 +150,7 @@ function closeTrace(spans: LineSpan[]): boolean {
   return true
 }
 
-/** A span without a service or an agent belongs to the agent that the command names. */
+/** Gives a span without a service or agent the agent of the command line. */
 function named(one: LineSpan, agentName: string): LineSpan {
   const resource = (one.resource ?? {}) as { attributes?: unknown }
   const attributes = Array.isArray(resource.attributes) ? (resource.attributes as { key?: unknown }[]) : []
@@ -163,7 +163,7 @@ interface LineEvent {
   line: number
 }
 
-/** Halves what cannot be read together, until the part that cannot be read is alone. */
+/** Reads spans together. On a fault, splits them in halves until the faulty one is alone. */
 function eventsOf(spans: readonly LineSpan[], note: Note): LineEvent[] {
   const resourceSpans = spans.map(({ resource, scope, span }) => ({ resource, scopeSpans: [{ scope, spans: [span] }] }))
   const read = readSpans(Buffer.from(JSON.stringify({ resourceSpans })), 'json')

@@ -16,7 +16,7 @@ export interface EventDraft {
 
 const LABEL_CHARS = 100
 
-/** Events in message order. Adds what is wrong to `problems`, each as part of a sentence. */
+/** Events in message order. Adds faults to `problems`, each as part of a sentence. */
 export function draftMessages({ hash, messages, fields }: Transcript, problems: string[]): EventDraft[] {
   const calls = joinCalls(messages)
   const last = messages.findLast(({ role }) => role === 'assistant')
@@ -30,7 +30,8 @@ export function draftMessages({ hash, messages, fields }: Transcript, problems: 
       time: messageTime(message.source),
     }))
   })
-  // Other fields of the line (a task, a trial) belong to the run. A run has no fields for them, so an event keeps them.
+  // Other fields of the line (a task, a trial) belong to the run, but runs have no fields for them. So the first event
+  // gets them.
   const [first, ...laterEvents] = events
   if (!first || Object.keys(fields).length === 0) return events
   return [{ ...first, payload: { ...first.payload, transcript: fields } }, ...laterEvents]
@@ -66,7 +67,7 @@ function draftResult(message: Message, call: ToolCall | undefined, number: numbe
   const named = typeof source['name'] === 'string' && source['name'] !== '' ? source['name'] : null
   const toolName = call?.name ?? named ?? 'unknown'
   if (call === undefined) problems.push(`message ${number} answers no tool call: it is kept without an input`)
-  // Chat transcripts have no field for a failed call; by convention its text begins with "Error".
+  // Chat transcripts do not mark failed calls; by convention, the text of an error begins with "Error".
   const error = typeof content === 'string' && /^error\b/i.test(content) ? content : undefined
   const payload = {
     toolName,
@@ -85,7 +86,7 @@ function draftOpenCall(call: ToolCall): Drafted {
   return { eventType: 'TOOL_CALL', label: shortened(name), payload }
 }
 
-/** The parsed arguments, or the model's text if it does not parse. The LLM_CALL has the text in both cases. */
+/** The parsed arguments, or the model's text if it is not JSON. The LLM_CALL contains the text in both cases. */
 function inputOf(call: ToolCall): unknown {
   if (typeof call.arguments !== 'string') return call.arguments
   try {
@@ -108,7 +109,7 @@ function textOf({ content }: Message): string {
   return texts.filter((text) => typeof text === 'string').join('\n')
 }
 
-/** All other fields of the message, to lose nothing. */
+/** All other fields of the message, so that nothing is lost. */
 function otherFields(message: Message, taken: readonly string[]): Record<string, unknown> {
   const left = Object.entries(message.source).filter(([key]) => !taken.includes(key))
   return left.length === 0 ? {} : { message: Object.fromEntries(left) }
@@ -118,7 +119,7 @@ function labelOf(message: Message, otherwise: string): string {
   return shortened(textOf(message)) || shortened(otherwise)
 }
 
-/** The beginning of a text, as one storable line. */
+/** The beginning of a text, on one line. */
 function shortened(text: string): string {
   const line = text
     .slice(0, 4 * LABEL_CHARS)
@@ -132,13 +133,13 @@ function shortened(text: string): string {
 /** Finds the result of each tool call. Pure. */
 
 interface JoinedCalls {
-  /** The call that each tool message answers. A message without an entry answers no call. */
+  /** For each tool message, the call that it answers. A message without an entry answers none. */
   answered: Map<Message, ToolCall>
   /** Calls without a result. */
   open: Set<ToolCall>
 }
 
-/** Joins by id. Some models reuse an id: each result then answers the oldest open call. */
+/** Joins calls and results by id. Some models reuse an id; then a result answers the oldest open call. */
 function joinCalls(messages: readonly Message[]): JoinedCalls {
   const answered = new Map<Message, ToolCall>()
   const open = new Set<ToolCall>()
@@ -161,7 +162,7 @@ function joinCalls(messages: readonly Message[]): JoinedCalls {
   return { answered, open }
 }
 
-/** The id of a `function_call`, which has none: its name. */
+/** An id for a `function_call`, made from its name because it has none. */
 const functionId = (name: unknown): string => `function\0${String(name)}`
 
 /** Model, tokens and cost of a model call, under the keys that the server sums. Pure. */
@@ -169,8 +170,8 @@ const functionId = (name: unknown): string => `function\0${String(name)}`
 const SUMS: readonly string[] = ['promptTokens', 'completionTokens', 'totalTokens']
 
 /**
- * `model`, `usage`, `cost` and `latency` of one message or its line. Totals of the line cover the whole conversation, so
- * they count once: with the `last` model call, and only if no message has its own.
+ * `model`, `usage`, `cost` and `latency` of a message or its line. Totals of a line cover the whole conversation. They
+ * count once, with the `last` model call, and only if no message has its own.
  */
 function modelUsage(
   message: Message,
@@ -191,7 +192,7 @@ function modelUsage(
   return Object.fromEntries(Object.entries(known).filter(([, value]) => value !== undefined))
 }
 
-/** A value that is not a count stays as written, so that the server warns of it. */
+/** Keeps a value that is not a count unchanged, so that the server warns about it. */
 function tokens(usage: unknown): unknown {
   const counts = callCounts(usage)
   if (counts === null) return undefined

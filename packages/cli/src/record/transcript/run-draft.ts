@@ -13,7 +13,7 @@ export interface ImportOptions {
   runPrefix: string
   sessionField: string | null
   outcomeField: string | null
-  /** Outcome of lines without the outcome field. */
+  /** The outcome of lines without an outcome field. */
   defaultOutcome: RunOutcome | null
 }
 
@@ -22,9 +22,9 @@ export interface RunDraft {
   runId: string
   sessionId: string | null
   events: EventDraft[]
-  /** If the transcript has no outcome, its last event decides. */
+  /** Whether the last event ends the run because the transcript has no outcome. */
   isClosed: boolean
-  /** Parts that could not be imported unchanged; each text is part of a sentence. */
+  /** Faults: parts that could not be imported unchanged, each as part of a sentence. */
   problems: string[]
 }
 
@@ -48,7 +48,7 @@ export function draftRun(transcript: Transcript, options: ImportOptions): RunDra
   }
 }
 
-/** An imported run ended long ago: it must not wait an hour for an outcome. */
+/** Ends a run without an outcome. An imported run is long over, so it must not stay RUNNING for an hour. */
 function closingOutcome(hash: string, events: readonly EventDraft[]): EventDraft {
   const error = events.at(-1)?.payload['error']
   const status: RunOutcome = error === undefined || error === null ? 'COMPLETED' : 'FAILED'
@@ -101,7 +101,7 @@ export interface StoredEvent {
   time: number
 }
 
-/** Whether times must be generated. The run may then be stored already, with another base time. */
+/** Whether times must be generated. An earlier import may then have stored the run with another base time. */
 export function needsBase(run: RunDraft, now: number): boolean {
   return ownTimes(knownTimes(run), now) === null
 }
@@ -110,7 +110,7 @@ export function needsBase(run: RunDraft, now: number): boolean {
 export function timesOf(run: RunDraft, now: number, stored: StoredEvent | null): number[] {
   const runTimes = ownTimes(knownTimes(run), now)
   if (runTimes) return runTimes
-  // Always reserve a step for the outcome, so an import that adds outcomes has the same steps.
+  // Always count the outcome, so that a later import that adds outcomes has the same steps.
   const places = run.events.filter(({ eventId }) => eventId !== outcomeId(run.hash)).length + 1
   const offsets = steppedTimes(0, places)
   const place = run.events.findIndex(({ eventId }) => eventId === stored?.eventId)
@@ -149,7 +149,7 @@ const WORDS: Record<RunOutcome, readonly string[]> = {
 
 type Outcome =
   | { kind: 'known'; status: RunOutcome }
-  /** The field is missing or null. */
+  /** The field is missing, or is null. */
   | { kind: 'absent' }
   | { kind: 'unclear' }
 

@@ -3,11 +3,11 @@ import { LIMITS } from '@tacho/contract/engine/limits.ts'
 
 export interface Fitted {
   payload: Record<string, unknown>
-  /** Whether anything was cut. The payload then has `shortened`. */
+  /** Whether anything was cut. If so, the payload has a member `shortened`. */
   shortened: boolean
 }
 
-/** Below this level, a shortened payload has nothing. */
+/** Deepest level of a shortened payload. */
 const DEEPEST_KEPT = 100
 
 /** The payload itself if it fits. Otherwise halves the limit for texts and lists until it fits. */

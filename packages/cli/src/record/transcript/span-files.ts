@@ -8,11 +8,11 @@ export type SpanFormat = (typeof SPAN_FORMATS)[number]
 type Fields = Record<string, unknown>
 
 export interface SourceSpan {
-  /** In OTLP/JSON. */
+  /** The span in OTLP/JSON. */
   span: Fields
   resource?: unknown
   scope?: unknown
-  /** Langfuse has a trace beside its observations. It becomes their root. */
+  /** A Langfuse trace, which is separate from its observations. It becomes their root span. */
   isTrace?: true
 }
 
@@ -28,7 +28,7 @@ export function spansOf(format: SpanFormat, value: unknown): SourceSpan[] {
   return format === 'phoenix' ? phoenixSpans(value) : otlpSpans(value)
 }
 
-/** A member in camel or snake case. */
+/** A member whose name is in camel or snake case. */
 export function member(fields: Fields, name: string): unknown {
   return fields[name] ?? fields[name.replaceAll(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`)] ?? undefined
 }
@@ -36,7 +36,7 @@ export function member(fields: Fields, name: string): unknown {
 const textOf = (value: unknown) => (typeof value === 'string' && value !== '' ? value : undefined)
 const listOf = (value: unknown) => (Array.isArray(value) ? value.filter(isObject) : [])
 
-/** A request, as the Collector's file exporter writes one a line, or one span. */
+/** A span, or a request as the Collector's file exporter writes one on each line. */
 function otlpSpans(value: Fields): SourceSpan[] {
   const groups = member(value, 'resourceSpans')
   if (Array.isArray(groups)) {
@@ -50,7 +50,7 @@ function otlpSpans(value: Fields): SourceSpan[] {
       ),
     )
   }
-  // The form in which SDKs print spans.
+  // SDKs print spans in this form.
   if (isObject(value['context'])) return phoenixSpans(value)
   if (member(value, 'spanId') !== undefined)
     return [{ span: value, resource: value['resource'], scope: value['scope'] }]
@@ -59,7 +59,7 @@ function otlpSpans(value: Fields): SourceSpan[] {
 
 /** A row of `get_spans_dataframe()`, or a span of Phoenix' API. */
 function phoenixSpans(value: Fields): SourceSpan[] {
-  // pandas' to_json writes columns, unless it is asked for records.
+  // pandas' to_json writes columns by default, not records.
   const { name: names, start_time: starts } = value
   if (isObject(names) && isObject(starts)) {
     return Object.keys(starts).map((row) =>
@@ -114,7 +114,7 @@ function phoenixSpan(row: Fields): SourceSpan {
   }
 }
 
-/** A trace with its observations, an observation, or a trace alone. Blob exports write the names in snake case. */
+/** A trace with its observations, a single observation, or a trace alone. Blob exports use snake case. */
 function langfuseSpans(value: Fields): SourceSpan[] {
   const trace = isObject(value['trace']) ? value['trace'] : value
   const observations = listOf(value['observations'] ?? trace['observations'])
@@ -222,7 +222,7 @@ function modelOf(fields: Fields): unknown {
   return fields['model'] ?? member(fields, 'providedModelName') ?? member(fields, 'internalModelName')
 }
 
-/** Langfuse writes zeros where it knows nothing. */
+/** Token counts. Langfuse writes zeros for unknown counts. */
 function langfuseUsage(fields: Fields): string | undefined {
   const counts = (...names: string[]) => Object.fromEntries(names.map((name) => [name, member(fields, name)]))
   const givenTexts = [
@@ -243,7 +243,7 @@ function langfuseUsage(fields: Fields): string | undefined {
   return known && JSON.stringify(Object.fromEntries(known))
 }
 
-/** An unreadable cost stays, so that the import reports it. */
+/** Keeps an unreadable cost, so that the import reports it. */
 function langfuseCost(fields: Fields): unknown {
   const costs = [member(fields, 'totalCost'), member(fields, 'calculatedTotalCost')].filter(isSaid)
   return costs.find((cost) => Number(cost) > 0) ?? costs[0]
@@ -262,7 +262,7 @@ function jsonText(value: unknown): string | undefined {
   return typeof value === 'string' ? value : JSON.stringify(value)
 }
 
-/** Messages as they are; another value is the content of one. */
+/** Messages unchanged; any other value becomes the content of one message. */
 function messagesText(spanValue: unknown, role: string): string | undefined {
   if (spanValue === undefined || spanValue === null || typeof spanValue === 'string') return textOf(spanValue)
   const areMessages =
@@ -270,7 +270,7 @@ function messagesText(spanValue: unknown, role: string): string | undefined {
   return JSON.stringify(areMessages ? spanValue : [{ role, content: spanValue }])
 }
 
-/** The id itself if it is one of OpenTelemetry, with or without 0x or dashes. Otherwise the start of its hash. */
+/** An OpenTelemetry id without 0x and dashes. Any other id becomes the start of its hash. */
 function hexId(value: unknown, digits: number): string | undefined {
   const text = textOf(value)
   if (text === undefined) return undefined
@@ -278,7 +278,10 @@ function hexId(value: unknown, digits: number): string | undefined {
   return plain.length === digits && /^[0-9a-f]+$/.test(plain) ? plain : hash('sha256', text).slice(0, digits)
 }
 
-/** ISO 8601 (UTC without a zone), or Unix time in seconds, milliseconds, microseconds or nanoseconds. */
+/**
+ * Nanoseconds of a time: ISO 8601 (UTC if it has no zone), or Unix time in seconds, milliseconds, microseconds or
+ * nanoseconds.
+ */
 export function nanosOf(value: unknown): string | undefined {
   if (typeof value === 'number') {
     const nanos = [1e11, 1e14, 1e17].findIndex((limit) => value < limit)
@@ -293,7 +296,7 @@ export function nanosOf(value: unknown): string | undefined {
 
 const LEVELS_MAX = 32
 
-/** OpenTelemetry's attributes of nested objects: names with dots, and positions for lists of objects. */
+/** OpenTelemetry attributes for nested objects: names with dots, and positions for lists of objects. */
 export function keyValues(spanValue: unknown): Fields[] {
   const pairs: Fields[] = []
   const add = (key: string, value: unknown, level: number): void => {

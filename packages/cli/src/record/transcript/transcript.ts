@@ -63,7 +63,7 @@ const ROLES = ['system', 'developer', 'user', 'assistant', 'tool'] as const
 
 function readMessage(value: unknown, name: string): Message {
   const source = objectOf(value, name)
-  // Before tools existed, the result of a function had a role of its own.
+  // Before tools existed, the result of a function had its own role.
   const sent = source['role'] === 'function' ? 'tool' : source['role']
   const role = ROLES.find((known) => known === sent)
   if (role === undefined) throw new Fault(`${name} must have one of the roles ${ROLES.join(', ')}`)
@@ -94,13 +94,13 @@ function objectOf(value: unknown, name: string): Record<string, unknown> {
   throw new Fault(`${name} is not a JSON object`)
 }
 
-/** Finds the conversation of OpenAI's files that have no `messages`. The values are unchecked. */
+/** Finds the conversation in OpenAI files without `messages`. The values are unchecked. */
 
 type Fields = Record<string, unknown>
 
 /**
- * The line with `messages`: of a request or an answer of the Batch API, in either of OpenAI's two APIs, or of an example of
- * preference tuning. Another line stays as it is.
+ * Converts a line to one with `messages`: a request or response of the Batch API, in either of OpenAI's two APIs, or an
+ * example for preference tuning. Any other line stays unchanged.
  */
 function withMessages(line: Fields): Fields {
   if (line['messages'] !== undefined) return line
@@ -120,17 +120,17 @@ function preferred({ input, preferred_output: output }: Fields): unknown[] | und
   return [...(input['messages'] as unknown[]), ...(output as unknown[])]
 }
 
-/** The first choice of an answer of Chat Completions. */
+/** The messages of a Chat Completions response: its first choice. */
 function answered({ choices, created }: Fields): unknown[] | undefined {
   const choice: unknown = Array.isArray(choices) ? choices[0] : undefined
   const message = isObject(choice) ? choice['message'] : undefined
   return isObject(message) ? [{ created_at: created, ...message }] : undefined
 }
 
-/** A request or an answer of the Responses API. */
+/** The messages of a Responses API request or response. */
 function responded({ instructions, input, output, created_at: createdAt }: Fields): unknown[] | undefined {
   if (typeof input !== 'string' && !Array.isArray(input) && !Array.isArray(output)) return undefined
-  // An input without instructions and an answer may as well be for embeddings.
+  // Without instructions and output, the input may also be for embeddings.
   if (typeof input === 'string' && instructions === undefined && !Array.isArray(output)) return undefined
   const messages: Fields[] = []
   if (typeof instructions === 'string') messages.push({ role: 'system', content: instructions })
@@ -144,7 +144,7 @@ function responded({ instructions, input, output, created_at: createdAt }: Field
   return messages
 }
 
-/** Merges the text of the model and the calls beside it into one message. */
+/** Adds an item. Merges the model's text and the calls beside it into one message. */
 function addItem(messages: Fields[], item: Fields): void {
   const { type = 'message', call_id: id } = item
   if (String(type).endsWith('_call_output')) {
