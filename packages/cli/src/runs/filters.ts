@@ -1,4 +1,4 @@
-/** Flags that choose runs, for every command that takes the filters of the list of runs. */
+/** Flags that choose runs, for every command with the filters of the list of runs. */
 import { RUN_FILTERS, type RunFilterName, type RunFilterValues } from '@tacho/contract/runs/run-filters.ts'
 import { Command, CommanderError } from 'commander'
 import { filterQuery, withFilters } from '../engine/filter-flags.ts'
@@ -34,21 +34,21 @@ export function withRunFilters(command: Command): Command {
   return withFilters(command, RUN_FILTERS, FIRST)
 }
 
-/** The query of these flags, without the agent: a list needs it under another name. */
+/** The query for these flags, without the agent, which a list needs under another name. */
 export function runQuery(options: RunFilterOptions, now: number): Omit<RunFilterValues, 'agent'> {
   const { agent: _, ...query } = filterQuery(RUN_FILTERS, options, now)
   return query
 }
 
-/** Words that people write instead of a filter's name. */
+/** Words that people write instead of filter names. */
 const OTHER_WORDS = new Map([
   ['since', 'from'],
   ['until', 'to'],
 ])
 
 /**
- * The filters in one text, such as `status=FAILED tool=refund since=7d`: flags of the list of runs, or names of its
- * query. A value with spaces is in quotes.
+ * Parses filters in one text, such as `status=FAILED tool=refund since=7d`. Names are flags of the list of runs, or
+ * members of its query. A value with spaces needs quotes.
  */
 export function runFiltersIn(text: string, now: number): { query: Omit<RunFilterValues, 'agent'>; agent?: string } {
   const flags = withRunFilters(new Command('runs').exitOverride().configureOutput({ writeErr: () => undefined }))

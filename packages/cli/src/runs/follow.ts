@@ -12,10 +12,10 @@ import { stepsOf, type RunPlace } from './show.ts'
 import { stepLine } from './step-line.ts'
 
 const POLL_MS = 1_000
-/** Empty polls of an ended run before it counts as complete: late events may still arrive. */
+/** Polls without new events before an ended run counts as complete: late events may still arrive. */
 const QUIET_LOOKS = 3
 const LONGEST_PAUSE_MS = 10_000
-/** No tool counts as unended here: its end may be in the next event. */
+/** While following, no tool counts as unended: its end may be in the next event. */
 const NONE: ReadonlySet<string> = new Set()
 
 /** Prints events in order of arrival, until the run has ended and no more arrive. */
@@ -54,7 +54,10 @@ function stepPrinter(client: OperatorClient, place: RunPlace, startedAt: number,
   }
 }
 
-/** The list is ordered by start. A run recorded long after its start appears only if it is within these newest runs. */
+/**
+ * Most pages to read. The list is sorted by start, so a run that is recorded long after its start is missed beyond
+ * these pages.
+ */
 const MOST_PAGES = 10
 const REMEMBERED_RUNS = 10_000
 
@@ -65,7 +68,7 @@ export async function followRuns(client: OperatorClient, environmentId: string, 
     query: { limit: LIMITS.operatorPageMax },
   })
   const seen = new Set(first.items.map(({ id }) => id))
-  // When a run leaves the first page, an older one moves in. That one is not new.
+  // Ignore runs received earlier: when a run leaves the first page, an older one moves in.
   const since = Math.max(0, ...first.items.map(({ receivedAt }) => Date.parse(receivedAt)))
   for (;;) {
     await sleep(POLL_MS)
@@ -78,7 +81,7 @@ export async function followRuns(client: OperatorClient, environmentId: string, 
   }
 }
 
-/** Unseen runs, oldest arrival first. Reads pages until one has nothing new. */
+/** Unseen runs, sorted by arrival. Reads pages until one has nothing new. */
 async function newRuns(
   client: OperatorClient,
   environmentId: string,
@@ -103,7 +106,7 @@ async function newRuns(
   return fresh.sort((one, other) => Date.parse(one.receivedAt) - Date.parse(other.receivedAt))
 }
 
-/** Retries while the server does not answer; prints this once. */
+/** Retries a call while the server does not answer. Prints one line about it. */
 async function persistently<Value>(call: () => Promise<Value>): Promise<Value> {
   for (let attempt = 0; ; attempt++) {
     try {

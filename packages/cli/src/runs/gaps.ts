@@ -1,4 +1,4 @@
-/** `tacho runs gaps`: clients or agents that lose events, with numbers and reasons. */
+/** `tacho runs gaps`: shows clients or agents that lose events, with counts and reasons. */
 import { eachItem, taken } from '@tacho/client/items.ts'
 import { whyMissing } from '@tacho/contract/record/completeness-text.ts'
 import { number } from '@tacho/contract/engine/format.ts'

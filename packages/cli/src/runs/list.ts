@@ -72,7 +72,7 @@ export async function listRuns(
   printMore(pageState.hasMore)
 }
 
-/** The matching runs, page by page. Sets `pageState.hasMore` if it stops before the end. */
+/** Yields the matching runs page by page. Sets `pageState.hasMore` if it stops before the end. */
 export async function* runChunks(
   client: OperatorClient,
   environmentId: string,
@@ -129,7 +129,7 @@ export function runLine(run: OperatorRun): string {
   return why === null ? line : `${line}  ${printable(why)}`
 }
 
-/** STALLED instead of RUNNING, as in the console. */
+/** The run's status; STALLED instead of RUNNING, as in the console. */
 export function shownStatus(run: OperatorRun, now: number): string {
   if (run.closedByRuleAt !== null) return `${run.status} (rule)`
   return stalledMs(run, now) === null ? run.status : 'STALLED'

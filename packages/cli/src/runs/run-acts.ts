@@ -1,11 +1,11 @@
-/** `tacho runs pin, unpin, export`: what is done with one run. */
+/** `tacho runs pin, unpin, export`: operations on one run. */
 import { known } from '../engine/find-by-id.ts'
 import type { OperatorClient } from '../engine/operator-client.ts'
 import { printable, printJson, printLine, spokenTime, spokenBytes } from '../engine/output.ts'
 import { download, refuseExisting } from '../engine/files.ts'
 import type { RunPlace } from './show.ts'
 
-/** Pins a run, so that retention keeps it, or unpins it. */
+/** Pins or unpins a run. Retention keeps pinned runs. */
 
 interface Pin {
   act: 'pinRun' | 'unpinRun'

@@ -66,7 +66,7 @@ async function search(words: string[], options: Options): Promise<void> {
   }
   const most = Math.min(mostOf(options), MOST)
   const query = { ...times, q, limit: Math.min(most, LIMITS.searchPageMax) }
-  // Read before the search, which may miss what is indexed meanwhile.
+  // Read the settings before the search: it may miss events that are indexed in between.
   const settings = options.json ? null : await client.readSearchSettings({ params })
   const { items, hasMore } = await taken(eachItem(client.searchEvents, { params, query }), most)
   if (settings === null) return printJson({ items, hasMore })
@@ -94,7 +94,7 @@ function printHit({ run, event, snippet }: SearchHit): void {
   printLine(`    ${parts.join('')}`)
 }
 
-/** Events that are not indexed yet are not found. */
+/** Whether a search covers all events. It does not find events that are not indexed yet. */
 const isWhole = ({ state, waitingRuns }: SearchSettings): boolean => state === 'ON' && waitingRuns === 0
 
 function settingsLine({ state, indexedEvents, waitingRuns, waitingSince, error }: SearchSettings): string {

@@ -40,7 +40,7 @@ import { storyLines } from './step-story.ts'
 import { isFailed, stepHead, stepLine, type Timeline } from './step-line.ts'
 import { shownStatus } from './list.ts'
 
-/** The run, by ids that the server accepts. */
+/** A run, and the ids of its environment and itself as the server accepts them. */
 export interface RunPlace {
   environmentId: string
   runId: string
@@ -58,9 +58,9 @@ export interface ShowOptions {
   json?: true
 }
 
-/** Payloads are read one by one; this many at a time. */
+/** Payloads are read one by one, with this many requests at once. */
 const READS_AT_ONCE = 16
-/** Name at most this many tools of the calls that never ended. */
+/** Most tools to name for calls that never ended. */
 const TOOLS_NAMED = 3
 /** Payload bytes of an event without one: `{}`. */
 const EMPTY_BYTES = 2
@@ -116,7 +116,7 @@ async function chosenRows(client: OperatorClient, place: RunPlace, options: Show
   return tail === undefined ? rowsOf(client, place, options) : lastRows(client, place, options)
 }
 
-/** Events that contain the text, also in their payloads. */
+/** Rows of events that contain the text, including those with it in the payload. */
 async function* foundRows(client: OperatorClient, params: RunPlace, grep: string): AsyncGenerator<EventRow> {
   const query = { q: grep, limit: LIMITS.searchPageMax }
   for await (const { event } of eachItem(client.searchRun, { params, query })) yield event
@@ -126,7 +126,7 @@ function rowsOf(client: OperatorClient, place: RunPlace, { type, search }: ShowO
   return eachItem(client.listEventRows, { params: place, query: rowsQuery(type, search) })
 }
 
-/** The last rows, in the order of time. */
+/** The last rows, in order of time. */
 async function lastRows(client: OperatorClient, place: RunPlace, { type, search, tail = 0 }: ShowOptions) {
   const query = { ...rowsQuery(type, search), order: 'latest' as const, limit: Math.min(tail, LIMITS.eventsPageMax) }
   const { items } = await taken(eachItem(client.listEventRows, { params: place, query }), tail)
@@ -142,8 +142,8 @@ function rowsQuery(type: string | undefined, search: string | undefined) {
 }
 
 /**
- * The tools of calls that never ended, by the id of their start. Reads all starts and ends of tools, whatever is shown:
- * the end of a call may be filtered out.
+ * Tools of calls that never ended, by the event id of their start. Reads the starts and ends of all tools, because a
+ * filter may hide the end of a call.
  */
 async function neverEndedOf(
   client: OperatorClient,
@@ -161,7 +161,7 @@ async function neverEndedOf(
 
 interface Step {
   row: EventRow
-  /** JSON text of its full read shape. */
+  /** JSON text of the event in its full read shape. */
   text: string
   payload: unknown
 }
@@ -197,7 +197,9 @@ async function* eventTexts(steps: AsyncIterable<Step>): AsyncGenerator<string> {
   for await (const { text } of steps) yield text
 }
 
-/** Each event with the JSON text of its full read shape, in row order. Empty for an event without a payload. */
+/**
+ * Yields rows with the JSON text of their events, in the same order. The text is empty for an event without a payload.
+ */
 async function* withTexts(
   client: OperatorClient,
   { environmentId, runId }: RunPlace,
@@ -283,7 +285,7 @@ function whyLines(run: OperatorRun, { told, lost }: RunEnd): string[] {
   return lines.map((line, index) => `${index === 0 ? 'Why     ' : '        '} ${line}`)
 }
 
-/** The error of a run with its causes and its stack. */
+/** Prints a run's error with its causes and stack. */
 async function printStack(client: OperatorClient, place: RunPlace, run: OperatorRun): Promise<void> {
   const { runId, failure } = run
   if (failure === null)
@@ -297,7 +299,7 @@ async function printStack(client: OperatorClient, place: RunPlace, run: Operator
   for (const line of stack.split(/\r?\n/)) printLine(printable(line))
 }
 
-/** The failure of an event, with causes and stack. */
+/** The failure in an event, with causes and stack. */
 async function toldFailure(client: OperatorClient, place: RunPlace, { failure }: OperatorRun): Promise<Failure | null> {
   if (failure === null) return null
   const params = { ...place, eventId: failure.eventId }

@@ -1,4 +1,4 @@
-/** A step of a run on one line: its words or its call, its duration and its cost. Pure, except for colours. */
+/** Formats a step of a run on one line: its text or call, its duration and its cost. Pure, except for colours. */
 import { askedCalls, callOutcome, reasonText, unusualEnd } from '@tacho/contract/runs/call-life.ts'
 import type { EventRow } from '@tacho/contract/record/event.ts'
 import { causeLines, failureLine, failureOf, whyCancelled, type Failure } from '@tacho/contract/issues/failure.ts'
@@ -22,11 +22,11 @@ import { printable } from '@tacho/contract/engine/shown-text.ts'
 export interface Timeline {
   /** Start of the run in milliseconds. */
   startedAt: number
-  /** Whether any of its steps cost something. */
+  /** Whether any step of the run has a cost. */
   hasCost: boolean
-  /** The starts of tools that never ended. */
+  /** Ids of the starts of tools that never ended. */
   neverEnded: Pick<ReadonlySet<string>, 'has'>
-  /** The lines below the step show texts and outputs. */
+  /** Whether the lines below a step show texts and outputs. */
   isStory?: boolean
 }
 
@@ -38,7 +38,7 @@ const SINCE_WIDTH = 10
 const KIND_WIDTH = 10
 const TOOK_WIDTH = 9
 const COST_WIDTH = 8
-/** Characters of each input, output and answer. */
+/** Most characters of an input, an output or an answer. */
 const BRIEF_CHARS = 300
 
 /** Whether something went wrong at this step: an error, a failed tool or one that never ended, a blocked call, a failed outcome. */
@@ -132,7 +132,7 @@ function stepText({ eventType, label }: EventRow, payload: Json, isStory: boolea
   }
 }
 
-/** Begins with the reason, because a terminal cuts the end of the line. */
+/** Begins with the error, because a terminal cuts the end of the line. */
 function failedText(eventType: string, failure: Failure, payload: Json, isBelow: boolean): string {
   const { error, input } = payload
   const failureText = failureLine(failure, null) || (isObject(error) ? brief(error) : '')
@@ -147,7 +147,9 @@ function failedText(eventType: string, failure: Failure, payload: Json, isBelow:
   return `${[head, why].filter((linePart) => linePart !== '').join(': ')}${sent}`
 }
 
-/** A call that neither returned nor failed: `NEVER RAN: UNKNOWN TOOL refund: There is no such tool {"order":7}`. */
+/**
+ * Formats a call that neither returned nor failed: `NEVER RAN: UNKNOWN TOOL refund: There is no such tool {"order":7}`.
+ */
 function endedText(end: string, label: string, payload: Json): string {
   const { error } = payload
   const why = isObject(error) ? (textAt(error, 'message') ?? '') : typeof error === 'string' ? error : ''
@@ -161,7 +163,7 @@ function modelText(label: string, payload: Json): string {
     ...(text === '' ? [] : [inShort(text, BRIEF_CHARS)]),
     ...toolCalls.map(({ name, input }) => `asks for ${name} ${brief(input)}`),
   ])
-  // Calls that the model asked for in vain, as received.
+  // Include calls that never ran, with their arguments as received.
   for (const call of askedCalls(payload)) {
     if (call.problem !== null)
       messageLines.push(`${call.name}, ${reasonText(call.problem)}: ${brief(call.arguments ?? '')}`)
@@ -178,7 +180,7 @@ function toolText(label: string, payload: Json, isBelow: boolean): string {
   return output === '' ? call : `${call} → ${output}`
 }
 
-/** If there is room, a command is below its step; for an edit, the file is shown here. */
+/** The file of an edit. Commands are shown below their step if there is room. */
 function editInShort(payload: Json): string {
   return toldCall(payload)?.is === 'edit' ? callInShort(payload, BRIEF_CHARS, pathEnd) : ''
 }

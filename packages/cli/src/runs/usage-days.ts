@@ -1,4 +1,4 @@
-/** Sums of usage, by day with a bar. */
+/** Sums of usage by day, each with a bar. */
 import { number } from '@tacho/contract/engine/format.ts'
 import type { UsageHour } from '@tacho/contract/runs/usage.ts'
 import { spokenCost, spokenUsage, type Column } from '../engine/output.ts'
@@ -10,7 +10,7 @@ export interface UsageSum {
   completionTokens: number
   totalTokens: number
   cost: number
-  /** Estimated cost of the calls without a recorded cost; null: no estimate. */
+  /** Estimated cost of calls without a recorded cost; null: no estimate. */
   estimatedCost: number | null
   unpricedCalls: number
 }
@@ -55,7 +55,7 @@ function added(one: number, other: number): number {
   return (Math.round(one * NANOS) + Math.round(other * NANOS)) / NANOS
 }
 
-/** Sent and estimated cost. */
+/** The recorded and the estimated cost. */
 export function weight({ cost, estimatedCost }: Weighed): number {
   return added(cost, estimatedCost ?? 0)
 }
@@ -76,7 +76,7 @@ export function usageRows(sums: readonly UsageSum[]): string[][] {
 
 type Weighed = Pick<UsageSum, 'cost' | 'estimatedCost' | 'totalTokens'>
 
-/** The share of each of the greatest: of the cost, or of the tokens if nothing has a cost. */
+/** A bar for each sum, relative to the largest: by cost, or by tokens if no sum has a cost. */
 export function barsOf(sums: readonly Weighed[]): string[] {
   const measure = sums.some((sum) => weight(sum) > 0) ? weight : ({ totalTokens }: Weighed) => totalTokens
   const greatest = Math.max(...sums.map(measure))

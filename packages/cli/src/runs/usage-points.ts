@@ -25,7 +25,7 @@ export interface PointSum extends UsageSum {
   completed: number
   failed: number
   cancelled: number
-  /** Null values: no call recorded a latency, or the point sums several agents. */
+  /** Null if no call recorded a latency, or the row sums several agents. */
   llmLatency: Latency
   toolLatency: Latency
   /** Set only by tool. */
@@ -35,14 +35,14 @@ export interface PointSum extends UsageSum {
 }
 
 const RUN_KEYS: ReadonlySet<PointKey> = new Set(['session', 'user', 'tag', 'metadata'])
-/** Their rows are runs. There can be many: the most expensive ones come first, page by page. */
+/** Whether each row sums runs. There may be many rows: the most expensive come first, page by page. */
 export const isOfRuns = (by: PointKey): by is 'session' | 'user' | 'tag' | 'metadata' => RUN_KEYS.has(by)
 
-/** Their rows are steps of time, of all agents. */
+/** Whether each row is a period, over all agents. */
 const isStep = (by: PointKey): by is 'month' | 'day' => by === 'month' || by === 'day'
 const DATE_CHARS = { day: 10, month: 7 }
 
-/** Query for a breakdown. */
+/** The query for this breakdown. */
 export function pointQuery(by: PointKey) {
   if (isStep(by)) return { by: 'agent', step: by } as const
   if (isOfRuns(by)) return { by, step: 'window', sort: 'cost' } as const
@@ -50,8 +50,8 @@ export function pointQuery(by: PointKey) {
 }
 
 /**
- * Sums in this order: days and months by date, tools by calls, the others by cost, then tokens. Sums by model leave out points
- * without one. Stops after `most` + 1 sums.
+ * Sums in this order: days and months by date, tools by calls, others by cost and then tokens. Sums by model leave out
+ * points without a model. Stops after `most` + 1 sums.
  */
 export async function sumPoints(
   points: AsyncIterable<UsagePoint>,
@@ -93,7 +93,7 @@ export function pointColumns(by: PointKey): Column[] {
   ] as const
   return [
     { title: by.replace('-', ' ').toUpperCase() },
-    // A run can call several models.
+    // No outcomes by model: a run may call several models.
     ...(by === 'model' ? [] : ([...OUTCOMES].map((title) => ({ title, align: 'right' })) as Column[])),
     { title: 'TOKENS', align: 'right' },
     { title: 'COST', align: 'right' },
@@ -147,7 +147,7 @@ function latencyCells(latency: Latency): string[] {
   return [latency.p50Ms, latency.p95Ms].map((ms) => `${latency.isApproximate ? '≈' : ''}${duration(ms)}`)
 }
 
-/** A program needs no bar. */
+/** Whether to draw bars: a program needs none. */
 function isTerminal(): boolean {
   return currentLook().width !== null
 }

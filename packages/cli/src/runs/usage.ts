@@ -108,7 +108,7 @@ function printDays(all: readonly UsageSum[], period: Period, options: Options): 
   const { width } = currentLook()
   const rows = [...usageRows(sums), [...total, '']]
   printUsagePeriod(period)
-  // A program needs no bar.
+  // A program that reads the output needs no bars.
   printTable(
     width === null ? USAGE_COLUMNS.slice(0, -1) : USAGE_COLUMNS,
     width === null ? rows.map((row) => row.slice(0, -1)) : rows,

@@ -182,7 +182,7 @@ async function clients(options: ClientsOptions): Promise<void> {
   const { client, environmentId } = await connected(options)
   const params = { environmentId }
   const { standing } = options
-  // The counts are of all clients, so one row is enough for them.
+  // One row is enough, because the counts cover all clients.
   const { revision, counts } = await client.listConfigurationClients({ params, query: { limit: 1 } })
   const items = await allItems(client.listConfigurationClients, { params, query: { standing, limit: 200 } })
   if (options.json) return printJson({ revision, counts, items })

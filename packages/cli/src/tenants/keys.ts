@@ -212,7 +212,7 @@ async function rotate(keyId: string, options: RotateOptions): Promise<void> {
   printLine(key.key)
 }
 
-/** Null: never. */
+/** The expiry time; null: never. */
 function expiry(given: string, zone: string | undefined): string | null {
   return given === 'never' ? null : moment('--expires', given, 1, Date.now(), zone)
 }

@@ -14,7 +14,7 @@ export interface Tenant {
 
 const UUID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i
 
-/** `archived`: archived ones too. */
+/** @param archived whether to include archived ones. */
 export function allWorkspaces(client: OperatorClient, archived = false): Promise<Workspace[]> {
   const query = archived ? ({ archived: 'true' } as const) : {}
   return allItems(client.listWorkspaces, { query })
@@ -25,7 +25,7 @@ export function environmentsOf(client: OperatorClient, workspace: Workspace, arc
   return allItems(client.listEnvironments, { params: { workspaceId: workspace.id }, query })
 }
 
-/** A workspace by name or id; without one, the default or the only one. */
+/** A workspace by name or id. Without either, the default one, or the only one. */
 export async function findWorkspace(
   client: OperatorClient,
   workspaceName: string | undefined = client.defaults.workspace,
@@ -52,7 +52,10 @@ export async function findWorkspace(
   )
 }
 
-/** An environment by `workspace/environment`, its own name if no other has it, or id; without one, the default or the only one. */
+/**
+ * An environment by id, by `workspace/environment`, or by its own name if that is unique. Without any, the default one
+ * or the only one.
+ */
 export async function findEnvironment(
   client: OperatorClient,
   environmentName: string | undefined = client.defaults.environment,
@@ -70,7 +73,7 @@ export interface Place {
   name: string
 }
 
-/** The same for commands that also need the workspace. `flag` is used in the error. */
+/** The same for commands that also need the workspace. Errors mention `flag`. */
 export async function findPlace(
   client: OperatorClient,
   named: string | undefined,
@@ -82,12 +85,12 @@ export async function findPlace(
   const isMeant = ({ environment, name }: Place) =>
     environmentName === undefined || name === environmentName || environment.id === environmentName.toLowerCase()
   let matchingPlaces = places.filter(isMeant)
-  // A name without its workspace, such as `staging`.
+  // A name without a workspace, for example `staging`.
   if (matchingPlaces.length === 0)
     matchingPlaces = places.filter(({ environment }) => environment.name === environmentName)
   if (environmentName === undefined && matchingPlaces.length > 1)
     matchingPlaces = matchingPlaces.filter(({ environment }) => environment.name !== DEMO_ENVIRONMENT)
-  // An archived one keeps its name, and operators still read it.
+  // An archived environment keeps its name, and operators can still read it.
   if (matchingPlaces.length === 0 && environmentName !== undefined && !archived) {
     matchingPlaces = (await allPlaces(client, environmentName, true)).filter(isMeant)
   }
@@ -115,7 +118,7 @@ export async function findPlace(
   )
 }
 
-/** Environments, with their workspaces, that the given name can mean. */
+/** Environments that the given name may mean, with their workspaces. */
 async function allPlaces(
   client: OperatorClient,
   workspaceName: string | undefined,
@@ -133,7 +136,7 @@ async function allPlaces(
 
 const MOST_NAMED = 10
 
-/** A name that means two tenants never chooses one. */
+/** The error for a name that several items have. It never chooses one. */
 function severalMatch(noun: string, soughtName: string, choices: string[], what = 'an id'): Stop {
   const shown = choices.slice(0, MOST_NAMED).join(', ')
   return wrongUsage(`${JSON.stringify(soughtName)} means more than one ${noun}. Use ${what}: ${shown}.`)

@@ -58,7 +58,7 @@ async function call(route: string, options: Options): Promise<void> {
   ])
   const filled = route.replaceAll(PLACES, (_, name: string) => ids.get(name) ?? '')
   const target = new URL(`${url}${filled.startsWith(PREFIX) ? '' : PREFIX}${filled}`)
-  // The token is for the operator API of this server only.
+  // Send the token only to this server's operator API.
   if (!target.href.startsWith(`${url}${PREFIX}/`)) throw wrongUsage(`${filled} leads out of the operator API.`)
   const headers = { authorization: `Bearer ${token}`, ...(body === null ? {} : { 'content-type': 'application/json' }) }
   const method = options.method ?? (body === null ? 'GET' : 'POST')

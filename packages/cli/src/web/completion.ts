@@ -1,7 +1,7 @@
 import type { Command, Option } from 'commander'
 import { printLine } from '../engine/output.ts'
 
-/** Each asks `tacho complete` for the words that fit, so that the script never grows old. */
+/** Scripts by shell. Each gets completions from `tacho complete`, so it is never out of date. */
 const SCRIPTS = new Map([
   [
     'bash',
@@ -63,7 +63,7 @@ function completions(program: Command, words: readonly string[]): string[] {
 }
 
 function candidates(command: Command, flag: Option | undefined, typed: string): string[] {
-  // Most values are file names, which only the shell can complete.
+  // Most values are file names, which the shell itself completes.
   if (flag !== undefined && (flag.required || flag.optional)) return [...(flag.argChoices ?? [])]
   if (typed.startsWith('-')) return [...command.options.flatMap(({ long }) => long ?? []), '--help']
   const commands = command.createHelp().visibleCommands(command)

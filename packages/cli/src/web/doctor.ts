@@ -41,7 +41,7 @@ async function doctor(options: Options): Promise<void> {
 
 type Reached = DoctorReport & { answers: boolean }
 
-/** Whether a Tacho answers and is ready; otherwise why. Needs no token. */
+/** Whether a Tacho service answers and is ready; otherwise the reason. Needs no token. */
 async function reachable(url: string): Promise<Reached> {
   const reached = (ok: boolean, answers: boolean, detail: string): Reached => {
     return { ok, version: '', checks: [{ name: 'server', ok, detail }], answers }
@@ -67,7 +67,7 @@ interface Answer {
   detail?: string
 }
 
-/** Anything may answer at a wrong address. */
+/** Reads an answer that may come from any program, if the address is wrong. */
 async function readAnswer(response: Response): Promise<Answer> {
   const text = (await response.text()).slice(0, ANSWER_CHARS)
   try {
@@ -100,7 +100,7 @@ async function serverReport(reached: Reached, options: Options): Promise<DoctorR
     return { ...report, ok: report.ok && reached.ok, checks: [...reached.checks, ...report.checks] }
   } catch (error) {
     if (!(error instanceof Stop)) throw error
-    // A server without its store cannot check a token.
+    // If the server has no store, it could not check the token, so the token is not the fault.
     const check = {
       name: reached.ok ? 'operator token' : 'report',
       ok: false,
@@ -132,7 +132,7 @@ async function traceEvent(client: OperatorClient, runId: string, eventId: string
   for (const sentence of traceSentences(trace, runId, eventId)) printLine(printable(sentence))
 }
 
-/** The result of a trace, in sentences. */
+/** Describes the result of a trace in sentences. */
 export function traceSentences(trace: EventTrace, runId: string, eventId: string): string[] {
   const { outcome, event, position, rejection } = trace
   if (outcome === 'rejected' && rejection) {

@@ -2,7 +2,7 @@ import type { Command } from 'commander'
 import { printable } from '@tacho/contract/engine/shown-text.ts'
 import { connect, withUrl, type ServerOptions } from '../engine/options.ts'
 
-/** Arguments of these tools are short. */
+/** Longest line: arguments of these tools are short. */
 const LINE_BYTES_MAX = 1_048_576
 const INVALID_REQUEST = -32_600
 
@@ -23,7 +23,7 @@ Example of a client's settings:
 }
 
 async function serve(options: ServerOptions, command: Command): Promise<void> {
-  // Fails at once and with a sentence if the address or the token is wrong, rather than in each tool.
+  // Fail now and with a sentence if the address or token is wrong, not in each tool.
   const client = connect(options)
   await client.readMe()
   // Loaded here, not for the help.
@@ -31,7 +31,7 @@ async function serve(options: ServerOptions, command: Command): Promise<void> {
   const { boundedLines } = await import('@tacho/guards/mcp/lines.ts')
   const { createTachoServer } = await import('@tacho/mcp/server.ts')
   const version = command.parent?.version() ?? ''
-  // The library ends the connection at a long line.
+  // Drop long lines, because the library would end the connection.
   const input = boundedLines(process.stdin, LINE_BYTES_MAX, () => {
     const error = { code: INVALID_REQUEST, message: `A message may have at most ${LINE_BYTES_MAX} bytes.` }
     process.stdout.write(`${JSON.stringify({ jsonrpc: '2.0', id: null, error })}\n`)

@@ -25,18 +25,18 @@ Examples:
 }
 
 function toOption(flag: string, { help, byDefault }: SettingText): Option {
-  // Commander reads the bar in `<on|off>` as the end of the flag.
+  // Commander treats the bar in `<on|off>` as the end of the flag.
   return new Option(flag.replaceAll('|', '/'), byDefault === null ? help : `${help} (default ${byDefault})`)
 }
 
 type Flags = Readonly<Record<string, string | undefined>>
 
-/** Default log level: on a terminal only warnings, unless the user asks for more. */
+/** The default log level. On a terminal, it shows warnings only. */
 export function firstLogLevel(isTerminal: boolean, variables: NodeJS.ProcessEnv): string | undefined {
   return isTerminal && variables['TACHO_LOG_LEVEL'] === undefined ? 'warn' : undefined
 }
 
-/** Commander gives a negated flag as false. */
+/** Commander passes false for a negated flag. */
 type Given = Omit<Flags, 'console' | 'check'> & { console?: string | false; check?: true }
 
 async function start({ console, check, ...flags }: Given): Promise<void> {
@@ -48,7 +48,7 @@ async function start({ console, check, ...flags }: Given): Promise<void> {
   const read = readConfig(serveOptions, process.env)
   if (!read.ok) throw wrongUsage(read.faults.join(' '))
   if (check) return
-  // Loaded late: other commands must not wait for it.
+  // Loaded here, so that other commands do not wait for it.
   const { serve } = await import('@tacho/server/process/serve.ts')
   await serve(read.config)
 }
