@@ -1,4 +1,4 @@
-/** A benchmark and its setting. */
+/** A benchmark and the setting in which it runs. */
 import type { PartName } from './parts.ts'
 import type { Plan } from './plan.ts'
 import type { Result } from './result.ts'
@@ -10,9 +10,9 @@ export interface Benchmark {
   title: string
   /** The part of the page that shows it. */
   part: PartName
-  /** Paragraphs: what is measured and how, in addition to the text of the part. */
+  /** Paragraphs about what is measured and how, in addition to the part's text. */
   about: readonly string[]
-  /** What stands beside our figures, if it is not the bare limit. */
+  /** What our figures are compared with, if not the bare limit. */
   beside?: string
   /** Runs only with --full. */
   onDemand?: boolean
@@ -21,7 +21,7 @@ export interface Benchmark {
 
 export interface Setting {
   plan: Plan
-  /** An empty folder for this benchmark alone. */
+  /** An empty folder for this benchmark. */
   place: string
   /** Reports progress. */
   say(line: string): void

@@ -1,4 +1,4 @@
-/** Processes that answer calls. The load must not share a thread with other work. */
+/** Child processes that answer calls, because load must not share a thread with other work. */
 import { fork } from 'node:child_process'
 import { once } from 'node:events'
 

@@ -1,4 +1,4 @@
-/** The machine the figures were measured on. */
+/** The machine on which the figures were measured. */
 import { execFileSync } from 'node:child_process'
 import { closeSync, fdatasyncSync, openSync, readdirSync, readFileSync, writeSync } from 'node:fs'
 import os from 'node:os'
@@ -8,16 +8,16 @@ import { ROOT } from './place.ts'
 import { timesOf } from './stats.ts'
 
 export interface Machine {
-  /** The day, in ISO 8601. */
+  /** The date, in ISO 8601. */
   date: string
   commit: string
   node: string
   cpu: string
   memory: string
   system: string
-  /** Time of a synced 4 KiB write. Every commit pays it. */
+  /** Duration of a synced 4 KiB write, which each commit needs. */
   diskWriteMs: number
-  /** Share of the processors that other programs used: during the measurement, or just before if /proc is missing. */
+  /** Share of the processors that other programs used during the measurement, or just before it if /proc is missing. */
   others: number
 }
 
@@ -56,7 +56,7 @@ async function busyShare(): Promise<number> {
   return 1 - idle / all
 }
 
-/** Milliseconds of all processors, since the machine started or another look. */
+/** Processor time of all cores in milliseconds, since the machine's start or an earlier reading. */
 function processorTimes(since = { idle: 0, all: 0 }): { idle: number; all: number } {
   const sum = (numbers: readonly number[]) => numbers.reduce((total, each) => total + each, 0)
   const times = os.cpus().map((cpu) => cpu.times)
@@ -65,8 +65,8 @@ function processorTimes(since = { idle: 0, all: 0 }): { idle: number; all: numbe
 }
 
 /**
- * Measures how much of the processors other programs use: all but this one and its child processes. The returned
- * function gives their share since the call, or null if the system has no /proc.
+ * Measures the share of the processors that other programs use, outside this process and its children. The returned
+ * function gives the share since the call, or null without /proc.
  */
 export function watchOthers(): () => number | null {
   const [before, ownBefore] = [processorTimes(), ownMs()]
@@ -88,7 +88,8 @@ export function ownMs(): number | null {
   }
   const processes = pids.flatMap((pid) => {
     try {
-      // The name may contain anything. After it: state, parent, …, and four times from the twelfth field on.
+      // The name may contain anything. After it come the state, the parent and so on, and from the twelfth field on
+      // four times.
       const [, rest = ''] = readFileSync(`/proc/${pid}/stat`, 'latin1').split(/\) (?!.*\) )/s)
       const fields = rest.split(' ')
       const ticks = fields.slice(11, 15).reduce((sum, field) => sum + Number(field), 0)

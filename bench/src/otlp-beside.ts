@@ -1,6 +1,7 @@
 /**
- * Spans that Tacho, MLflow and Phoenix store over OTLP, in one run: the same requests from the same sender, in turn. By hand, in a
- * virtual environment of Python with mlflow and arize-phoenix: scripts/node bench/src/otlp-beside.ts <its folder>
+ * Compares Tacho, MLflow and Phoenix: spans stored over OTLP in one run, from the same requests and sender, in turn.
+ * Run by hand in a Python virtual environment with mlflow and arize-phoenix: scripts/node bench/src/otlp-beside.ts <its
+ * folder>
  */
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
@@ -21,13 +22,13 @@ import { spread, whole } from './text.ts'
 
 const [ROUNDS, SECONDS, CONNECTIONS] = [3, 5, 4]
 const READY_MS = 480_000
-/** A service that acknowledges before it stores may catch up. */
+/** Time for a service that acknowledges before it stores. */
 const SETTLE_MS = 10_000
 
 interface Service {
   traces: string
   headers: Record<string, string>
-  /** How many spans its store has. */
+  /** The number of spans in its store. */
   stored: () => number
 }
 
@@ -59,7 +60,7 @@ for (const [name, { stored, lost }] of Object.entries(found)) {
   console.log(`${name}: ${spread(spreadOf(stored), whole)} spans/s stored, ${sum} acknowledged but not stored`)
 }
 
-/** Sends for a round. Spans a second that it acknowledged and stored, spans lost, and refused requests. */
+/** Sends for one round. Returns acknowledged and stored spans per second, lost spans, and refused requests. */
 async function sendTo({ traces, headers, stored }: Service) {
   const before = stored()
   let [accepted, refused] = [0, 0]

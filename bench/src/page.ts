@@ -1,11 +1,11 @@
-/** The whole text of docs/benchmarks.md, from the results. */
+/** Writes the whole text of docs/benchmarks.md from the results. */
 import type { Benchmark } from './benchmark.ts'
 import { PARTS, type PartName } from './parts.ts'
 import { budgetText, verdict, withUnit } from './report.ts'
 import type { Measured, Row } from './result.ts'
 import { figure, percent, ratio, spread } from './text.ts'
 
-/** Other programs may use this share of the machine. Above it, a result is refused, or marked if it was written anyway. */
+/** Maximum share of the machine for other programs. Above it, a result is refused, or marked with --anyway. */
 export const OTHERS_SHOWN = 0.1
 
 type Results = ReadonlyMap<string, Measured>
@@ -113,7 +113,7 @@ function rowText(row: Row): string {
 /** The title with the name for the command line. */
 const headingOf = ({ title, name }: Benchmark): string => `${title} (\`${name}\`)`
 
-/** The anchor that code forges give a heading. */
+/** The anchor that code hosting sites give the heading. */
 const anchorOf = (benchmark: Benchmark): string =>
   headingOf(benchmark)
     .toLowerCase()

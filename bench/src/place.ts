@@ -1,4 +1,4 @@
-/** Where measured stores are: on the disk of the checkout, because a temporary folder may be in memory. */
+/** The folder of measured stores. It is on the disk of the checkout, because a temporary folder may be in memory. */
 import { mkdirSync, mkdtempSync, rmSync } from 'node:fs'
 import path from 'node:path'
 

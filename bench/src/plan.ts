@@ -1,4 +1,4 @@
-/** How long and how large the measurements are. */
+/** Duration and size of the measurements. */
 export interface Plan {
   size: 'quick' | 'default' | 'full'
   /** Each round measures Tacho and the bare limit in turn. The median counts. */
@@ -10,9 +10,9 @@ export interface Plan {
   /** Events in the stores of the read benchmarks. */
   storedEvents: number
   longRunEvents: number
-  /** The most that load at the same time beside recording. */
+  /** Most connections that send load while recording. */
   connectionsMax: number
-  /** Turns of the wheel, and presses of a key, on a page. */
+  /** Number of wheel turns, and of key presses, on a page. */
   turns: number
 }
 

@@ -1,4 +1,4 @@
-/** The terminal's view of a result. */
+/** Formats a result for the terminal. */
 import { isMet, type Budget, type Result, type Row } from './result.ts'
 import { figure, ratio, spread } from './text.ts'
 

@@ -8,7 +8,7 @@ export interface Row {
   ours: Spread
   /** The same work by the driver or the framework alone. */
   bare: Spread | null
-  /** Ours to bare, for each round: 1 is as good as the bare limit, 0.5 half as good. */
+  /** Our figure divided by the bare one, per round: 1 is as good as the bare limit, 0.5 half as good. */
   ratio: Spread | null
   budgets: Budget[]
 }
@@ -23,7 +23,7 @@ export interface Result {
   rows: Row[]
   /** Sentences for the page. */
   notes: string[]
-  /** Lines of a table in Markdown, which the page shows too. */
+  /** Lines of a Markdown table for the page. */
   table?: string[]
 }
 

@@ -1,4 +1,4 @@
-/** The results the page is made of, one line for each benchmark. They may be from different days. */
+/** The results on the page, one line for each benchmark. They may be from different days. */
 import { existsSync, readFileSync, writeFileSync } from 'node:fs'
 import type { Benchmark } from './benchmark.ts'
 import { OTHERS_SHOWN, pageText } from './page.ts'
@@ -8,7 +8,7 @@ import { percent } from './text.ts'
 export interface ResultFiles {
   results: string
   page: string
-  /** The document of the limits, which shows what they allow one request. */
+  /** The document about limits. It shows how long one request may take. */
   limits?: string
   /** All benchmarks, in the order of the page. */
   benchmarks: readonly Benchmark[]
@@ -39,7 +39,7 @@ export function writePage({ results, page, limits, benchmarks }: ResultFiles): v
 
 const [BEGIN, END] = ['<!-- npm run bench -- neighbours -->', '<!-- end of it -->']
 
-/** Machines differ, so the kind says enough. */
+/** Names only the kind of machine: figures differ between machines anyway. */
 function limitsText({ machine, rounds, table = [] }: Measured): string {
   const kind = `${machine.cpu.split(' ', 1)[0]} processors`
   const busy =

@@ -6,7 +6,7 @@ import { figure } from './text.ts'
 /** Measures a side in a round, and returns its figures by name. Round 0 warms up and does not count. */
 type Measure = (round: number) => Promise<object> | object
 
-/** By side, the figures of all rounds by name. */
+/** The figures of all rounds by side and name. */
 export type Found<Sides extends Record<string, Measure>> = {
   [Side in keyof Sides]: { [Name in keyof Awaited<ReturnType<Sides[Side]>>]: number[] }
 }

@@ -1,4 +1,4 @@
-/** A server in its own process, started the way users start one. */
+/** Runs a server in its own process, started as users start it. */
 import { spawn, type ChildProcess } from 'node:child_process'
 import { once } from 'node:events'
 import { closeSync, openSync, readFileSync } from 'node:fs'
@@ -18,12 +18,12 @@ export interface Usage {
 export interface ServerProgram {
   /** Program and arguments for Node. */
   args: readonly string[]
-  /** Receives its errors and its log. */
+  /** File for its errors and its log. */
   logFile: string
   variables?: Record<string, string>
-  /** Answers 200 when the server is ready. */
+  /** Path that answers 200 when the server is ready. */
   readyPath: string
-  /** Measures its event loop, by load/loop-probe.ts. */
+  /** Whether to measure its event loop with load/loop-probe.ts. */
   probe?: boolean
 }
 
@@ -45,7 +45,7 @@ export async function startProcess({ args, logFile, variables, readyPath, probe 
   const url = await Promise.race([addressOf(child), exited.then(() => null)])
   if (url === null) throw new Error(`The server ended: ${readFileSync(logFile, 'utf8').slice(-2_000)}`)
   while (!(await fetch(`${url}${readyPath}`)).ok) await new Promise(setImmediate)
-  /** From spawning the process to its first answer that it is ready. */
+  /** Milliseconds from the spawn to the first answer that it is ready. */
   const startMs = performance.now() - startedAt
 
   async function stop(): Promise<void> {
@@ -61,19 +61,19 @@ export async function startProcess({ args, logFile, variables, readyPath, probe 
     await exited
   }
 
-  /** Milliseconds of processor time of the longest turn of its event loop since the call before; it needs `probe`. */
+  /** The longest turn of its event loop since the previous call, in milliseconds of processor time. Needs `probe`. */
   async function heldMs(): Promise<number> {
     child.send({})
     const [held] = (await once(child, 'message')) as [Held]
     return held.heldMs
   }
 
-  /** Headers that each request to it needs. */
+  /** Headers that each request needs. */
   const headers: Record<string, string> = {}
   return { url, pid: child.pid ?? 0, headers, startMs, stop, kill: crash, heldMs, [Symbol.asyncDispose]: stop }
 }
 
-/** The environment without Tacho settings from the user's shell. */
+/** The environment without the Tacho settings of the user's shell. */
 function usersEnvironment(): NodeJS.ProcessEnv {
   return Object.fromEntries(Object.entries(process.env).filter(([name]) => !name.startsWith('TACHO_')))
 }

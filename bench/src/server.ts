@@ -8,13 +8,13 @@ import { startProcess, type Usage } from './server-process.ts'
 
 export type Server = Awaited<ReturnType<typeof startServer>>
 
-/** Every store gets the same credentials, so that a second server can start on it. */
+/** All stores get the same credentials, so that a second server can start on one. */
 const { id: API_KEY_ID, text: API_KEY } = newApiKey(randomBytes)
 const OPERATOR_TOKEN = newOperatorToken(randomBytes).text
 const OPERATOR_HEADERS = { authorization: `Bearer ${OPERATOR_TOKEN}` }
 export { API_KEY_ID }
 
-/** As a server's first start creates it. */
+/** The tenant that a server creates at its first start. */
 export const FIRST_TENANT = {
   initWorkspace: 'default',
   initEnvironment: 'development',
@@ -55,7 +55,7 @@ export async function startServer(directory: string, flags: readonly string[] = 
     return (await reply.json()) as Body
   }
 
-  /** The ids of what it creates in an empty store. */
+  /** Ids that the server creates in an empty store. */
   async function home(): Promise<{ workspaceId: string; environmentId: string }> {
     const firstOf = async (target: string) => (await operator<{ items: { id: string }[] }>(target)).items[0]?.id ?? ''
     const workspaceId = await firstOf('/workspaces')
@@ -83,7 +83,7 @@ export async function startServer(directory: string, flags: readonly string[] = 
 
 type Metrics = ReadonlyMap<string, number>
 
-/** Between two reads of /metrics: processor time of an event, user and system, and mean events in a commit. */
+/** Between two readings of /metrics: processor time per event, user and system, and mean events per commit. */
 export function spentBetween(before: Metrics, after: Metrics): { cpuUs: number; perCommit: number } {
   const events = grown('tacho_store_committed_events_total', before, after)
   return {

@@ -1,4 +1,4 @@
-/** Several measurements of the same thing. */
+/** Several measurements of the same value. */
 export interface Spread {
   median: number
   min: number
@@ -13,7 +13,7 @@ export interface Times {
   p999: number
 }
 
-/** How often something happens, and how long each time takes in microseconds. */
+/** How often something happens per second, and how long it takes in microseconds. */
 export interface Rate {
   perSecond: number
   p50Us: number
@@ -21,7 +21,7 @@ export interface Rate {
   p999Us: number
 }
 
-/** `perSecond` may come from another measurement, in which the clock was not read each time. */
+/** @param perSecond may come from a separate measurement, which did not read the clock each time. */
 export function rateOf(milliseconds: readonly number[], perSecond: number): Rate {
   const { p50, p99, p999 } = timesOf(milliseconds)
   return { perSecond, p50Us: p50 * 1_000, p99Us: p99 * 1_000, p999Us: p999 * 1_000 }

@@ -1,4 +1,4 @@
-/** Numbers for people. */
+/** Formats numbers for people. */
 import type { Spread } from './stats.ts'
 
 export const whole = (value: number): string => Math.round(value).toLocaleString('en-US')

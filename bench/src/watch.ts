@@ -1,4 +1,4 @@
-/** How long others wait, and what the server holds, while something happens to it. */
+/** Measures how long others wait, and the server's memory, while something happens to it. */
 import { readFileSync, writeFileSync } from 'node:fs'
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Server } from './server.ts'
@@ -6,10 +6,10 @@ import { timesOf } from './stats.ts'
 
 const QUIET_MS = 20
 const MEMORY_MS = 50
-/** An answer takes at least this. */
+/** Minimum duration of an answer. */
 const NOTHING_MS = 0.01
 
-/** /healthz and memory during the work. */
+/** Measures /healthz and memory during the work. */
 export async function watch(server: Pick<Server, 'url' | 'pid' | 'usage'>, work: () => Promise<unknown>) {
   const took: number[] = []
   let [isOver, megabytes] = [false, 0]
@@ -22,7 +22,7 @@ export async function watch(server: Pick<Server, 'url' | 'pid' | 'usage'>, work:
       await (await fetch(`${server.url}/healthz`)).text()
       const waited = performance.now() - from - (delays() - delayed)
       took.push(Math.max(waited, NOTHING_MS))
-      // Those that would have been sent meanwhile waited too.
+      // The requests that would have been sent in the meantime waited too.
       for (let left = waited - QUIET_MS; left > 0; left -= QUIET_MS) took.push(left)
       await sleep(QUIET_MS)
     }
@@ -43,7 +43,7 @@ export async function watch(server: Pick<Server, 'url' | 'pid' | 'usage'>, work:
   return { megabytes, ...timesOf(took) }
 }
 
-/** How long the main thread of a process was ready to run while others ran, since its start; 0 if the system does not say. */
+/** How long the main thread of a process was ready but did not run, since its start; 0 if the system does not say. */
 function waitedMs(pid: number): number {
   try {
     return Number(readFileSync(`/proc/${pid}/task/${pid}/schedstat`, 'latin1').split(' ')[1]) / 1e6
@@ -66,6 +66,6 @@ function resetPeak(pid: number): void {
   try {
     writeFileSync(`/proc/${pid}/clear_refs`, '5')
   } catch {
-    // Not on this system, or not allowed: the peak is that since the start.
+    // Not possible or not allowed on this system: the peak then covers the time since the start.
   }
 }

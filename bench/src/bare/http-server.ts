@@ -1,7 +1,7 @@
 import path from 'node:path'
 import { startProcess, type Usage } from '../server-process.ts'
 
-/** Starts a server of http.ts. Its errors go to a file in `place`. */
+/** Starts a server of http.ts. It logs errors to a file in `place`. */
 export async function startBareServer(place: string, kind: string, ...args: string[]) {
   const started = await startProcess({
     args: [path.join(import.meta.dirname, 'http.ts'), kind, ...args],

@@ -1,5 +1,5 @@
 /**
- * Servers that only answer: the most that any server could do.
+ * Servers that do nothing but answer: the upper bound for any server.
  *   hello     Fastify, 200 with a short text         not-modified        Fastify, 304
  *   sink      node:http, reads the body, then 200    plain-not-modified  node:http, 304
  *   body      Fastify, 200 with the text of the file in the second argument
@@ -35,12 +35,12 @@ const PLAIN: Record<string, RequestListener> = {
   refuse: ({ url }, reply) =>
     void (url === '/healthz' ? reply.end('ok') : reply.writeHead(401, { connection: 'close' }).end()),
   count: (request, reply) => {
-    // Events are counted without parsing: each has one eventId.
+    // Count events without parsing: each has one eventId.
     let [accepted, rest] = [0, '']
     request.setEncoding('latin1').on('data', (chunk: string) => {
       const text = rest + chunk
       for (let at = text.indexOf(MARK); at !== -1; at = text.indexOf(MARK, at + MARK.length)) accepted++
-      // A mark can be split between two chunks.
+      // Keep the end of the text, because a mark can be split between two chunks.
       rest = text.slice(-(MARK.length - 1))
     })
     request.on('end', () => {

@@ -2,7 +2,7 @@
 import http from 'node:http'
 import type { AddressInfo } from 'node:net'
 
-/** A page that only loads this script. */
+/** Starts a server whose page only loads this script. */
 export async function startBarePage(script: string) {
   const server = http.createServer(({ url }, reply) => {
     const isScript = url === '/script.js'
@@ -14,12 +14,12 @@ export async function startBarePage(script: string) {
   return { url: `http://127.0.0.1:${port}/`, [Symbol.asyncDispose]: async () => void server.close() }
 }
 
-/** A script of this size, which shows a link. */
+/** A script of this size that shows a link. */
 export function scriptOf(bytes: number): string {
   return `document.body.innerHTML = '<nav><a href="/">Runs</a></nav>'; const text = '${'x'.repeat(bytes)}'`
 }
 
-/** A list of 30,000 rows of one text, of which only those in sight are drawn; j selects the next one. */
+/** A list of 30,000 equal rows that draws only the visible ones; j selects the next row. */
 export const LIST_SCRIPT = `
 const [COUNT, ROW, MORE] = [30000, 32, 12]
 document.body.style.margin = 0

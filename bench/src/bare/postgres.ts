@@ -1,7 +1,8 @@
 /**
- * The limit of PostgreSQL: some connections that write the same rows into the same tables and indexes through `pg`. The
- * statements of a transaction travel together, so that each costs one round trip; rows travel as one JSON parameter, or
- * events by COPY, which is quicker and cannot tell that one is stored already. Nothing is locked, looked up or compared.
+ * The limit of PostgreSQL: several connections write the same rows to the same tables and indexes through `pg`. All
+ * statements of a transaction are sent together, so a transaction costs one round trip. Rows are sent as one JSON
+ * parameter. Events can also use COPY, which is faster but cannot detect stored events. Nothing is locked, looked up or
+ * compared.
  */
 import { clientConfig, SCHEMA, UNWANTED } from '@tacho/server/storage/postgres/connections.ts'
 import { encodeEvents } from '@tacho/server/storage/postgres/event-copy.ts'
@@ -17,15 +18,15 @@ import pg from 'pg'
 import type { Plot } from '../load/shapes.ts'
 import { count, ENVIRONMENT, newChanges, rowMaker, type Lane } from './recording.ts'
 
-/** How events travel. */
+/** How events are sent. */
 export type Way = 'insert' | 'copy'
 
 const LANES = 4
 const NUMBERS_PER_LANE = 2 ** 40
-/** A benchmark may read a whole store of ten million events. */
+/** Long, because a benchmark may read a whole store of ten million events. */
 const TIMEOUTS = { connectMs: 5_000, statementMs: 600_000, lockMs: 60_000, idleInTransactionMs: 60_000 }
 
-/** Events as an INSERT takes them. */
+/** The events table, as INSERT uses it. */
 const EVENTS: InsertedTable = {
   name: 'events',
   columns: {
@@ -53,20 +54,20 @@ export async function connect(url: string): Promise<pg.Client> {
   return client
 }
 
-/** Lanes into an empty database, which insert events in either way. */
+/** Lanes that insert events into an empty database, one for each way. */
 export async function openPostgresLanes(url: string, plot: Plot): Promise<Record<Way, Lane[]>> {
   const unhurried = await connect(url)
   await migrate(unhurried)
   await unhurried.end()
   const opened = Array.from({ length: LANES }, async (_, slot) => {
-    // Runs of their own, so that no connection waits for another's rows.
+    // Each lane has its own runs, so that no connection waits for another one's rows.
     return openLane(await connect(url), { ...plot, salt: `${slot}${plot.salt.slice(1)}` }, slot)
   })
   const lanes = await Promise.all(opened)
   return { insert: lanes.map((lane) => lane('insert')), copy: lanes.map((lane) => lane('copy')) }
 }
 
-/** A JSON parameter needs payloads as texts. They are made outside of the measured time, like the other values of a row. */
+/** A JSON parameter needs payloads as texts. They are made before the measurement, like the other values of a row. */
 const withText = ({ event, ...placed }: PlacedEvent): PlacedEvent => {
   return { ...placed, event: { ...event, payload: payloadText(event.payload) } }
 }

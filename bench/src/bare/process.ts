@@ -1,4 +1,4 @@
-/** Works on a store with the driver alone, in a process of its own. */
+/** The process that works on a store with the driver alone. */
 import { answer } from '../child.ts'
 import type { Plot } from '../load/shapes.ts'
 import type { Times } from '../stats.ts'
@@ -8,7 +8,7 @@ import { recordAlone, type AlonePace, type Lane, type RecordedAlone } from './re
 import { openSqliteLane } from './sqlite.ts'
 import { withSql, type Location } from './sql.ts'
 
-/** Into an empty store, with which later calls go on. */
+/** Records into a store that is empty at the first call. */
 export type RecordAlone = AlonePace & { at: Location; plot: Plot; way: Way }
 export type ReadAlone = PagesAlone & { at: Location }
 

@@ -1,4 +1,4 @@
-/** The limit of reading: what the server asks of its store for a page, by the driver alone. */
+/** The limit of reading: runs the server's queries for a page through the driver alone. */
 import { setTimeout as sleep } from 'node:timers/promises'
 import { LIMITS } from '@tacho/contract/engine/limits.ts'
 import { listEvents } from '@tacho/server/storage/sql/record/events.ts'
@@ -22,7 +22,7 @@ export interface PagesAlone {
   perSecond: number
 }
 
-/** One page after the other at fixed times. Only the reading counts, however late it begins. */
+/** Reads one page after another at fixed times. Only the reading itself is measured, even if it starts late. */
 export async function readAlone(sql: Sql, { environmentId, pages, seconds, perSecond }: PagesAlone): Promise<Times> {
   const reads =
     pages === 'lists'
@@ -39,7 +39,7 @@ export async function readAlone(sql: Sql, { environmentId, pages, seconds, perSe
   return timesOf(took)
 }
 
-/** The same lists as are asked for over HTTP: from the start, by status, by agent, and from further back. */
+/** Reads the same lists as the requests over HTTP: the first page, by status, by agent, and a page further back. */
 async function listReads(sql: Sql, environmentId: string): Promise<(() => Promise<unknown>)[]> {
   const { rows: newest } = await listRuns(sql, environmentId, {}, { limit: LIMITS.runsPageMax, after: null })
   const [first, last] = [newest[0], newest.at(-1)]

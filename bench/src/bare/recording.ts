@@ -1,4 +1,7 @@
-/** The limit of recording: the rows that a server stores of a load, made without a server and written by a driver alone. */
+/**
+ * The limit of recording: the rows that a server stores for a load, made without a server and written through a driver
+ * alone.
+ */
 import { randomUUIDv7 } from 'node:crypto'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { validateBatch } from '@tacho/server/domain/record/event.ts'
@@ -14,7 +17,7 @@ import { timesOf } from '../stats.ts'
 
 export const ENVIRONMENT = '01980000-0000-7000-8000-000000000001'
 
-/** One connection that writes rows of its own. */
+/** One connection that writes its own rows. */
 export interface Lane {
   /** The rows of its next request. */
   nextRows(): PlacedEvent[]
@@ -24,21 +27,21 @@ export interface Lane {
 export interface AlonePace {
   seconds: number
   eventsPerCommit: number
-  /** Commits a second on one connection; by default, as many as possible. */
+  /** Commits per second on one connection. Default: as many as possible. */
   perSecond?: number
 }
 
 export interface RecordedAlone {
-  /** Events a second. */
+  /** Events per second. */
   rate: number
-  /** Processor time of an event, user and system, in microseconds. */
+  /** Processor time per event, user and system, in microseconds. */
   cpuUs: number
-  /** How long a commit of one connection took, in milliseconds: the median, and the longest but for a hundredth. */
+  /** Duration of a commit on one connection, in milliseconds: median and 99th percentile. */
   p50: number
   p99: number
 }
 
-/** Rows are made outside of the time that counts: for one connection before each commit, for several in portions. */
+/** Rows are made outside the measured time: for one connection before each commit, for several in portions. */
 const PORTION_EVENTS_PER_SECOND = 13_000
 
 export async function recordAlone(
@@ -73,7 +76,7 @@ export async function recordAlone(
   return { rate: (events * 1000) / busyMs, cpuUs: cpuUs / events, p50, p99 }
 }
 
-/** The rows of one commit after the other: whole requests, at least one, with that mean. */
+/** The rows of successive commits. Each has whole requests, at least one; `eventsPerCommit` is the mean. */
 function* commitsOf({ nextRows }: Lane, eventsPerCommit: number): Generator<PlacedEvent[], never> {
   for (let [taken, due] = [0, eventsPerCommit]; ; due += eventsPerCommit) {
     const rows = nextRows()
@@ -83,7 +86,7 @@ function* commitsOf({ nextRows }: Lane, eventsPerCommit: number): Generator<Plac
   }
 }
 
-/** Makes the rows of request `n`, of the very text that a client sends. Runs are numbered from `firstNumber`. */
+/** Makes the rows of request `n` from the same text that a client sends. Runs are numbered from `firstNumber`. */
 export function rowMaker(plot: Plot, firstNumber = 1): (n: number) => PlacedEvent[] {
   const bodyOf = bodyWriter(plot)
   let opened = 0
@@ -104,7 +107,7 @@ export function rowMaker(plot: Plot, firstNumber = 1): (n: number) => PlacedEven
   }
 }
 
-/** What a commit of these events changes beside them. */
+/** The other changes that a commit of these events makes. */
 export const newChanges = () => ({
   runs: new Set<RunState>(),
   counts: noCounts(),
@@ -122,7 +125,7 @@ export function count(changes: ReturnType<typeof newChanges>, { run, event }: Pl
   if (!buckets.tools.has(tool)) buckets.tools.set(tool, textKey(tool))
 }
 
-/** Agents of a load have ids of one width, which end in their number. Each has one envelope. */
+/** The number at the end of an agent's id. All ids of a load have the same width, and each agent has one envelope. */
 const agentNumber = ({ agentId }: NewEvent): number => Number.parseInt((agentId ?? '').slice(-2), 16)
 
 const agentUuid = (event: NewEvent): string =>

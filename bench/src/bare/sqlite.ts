@@ -1,6 +1,6 @@
 /**
- * The limit of the embedded engine: one process that writes the same events into its tables through better-sqlite3,
- * with the server's durability and checkpoints, and does nothing else.
+ * The limit of the embedded engine: one process writes the same events to its tables through better-sqlite3, with the
+ * server's durability and checkpoints, and does nothing else.
  */
 import type { NewEvent } from '@tacho/server/storage/record/events.ts'
 import { writeCounts } from '@tacho/server/storage/sql/runs/usage-counts.ts'
@@ -11,7 +11,7 @@ import { migrate } from '@tacho/server/storage/sqlite/migrate.ts'
 import type { Plot } from '../load/shapes.ts'
 import { count, ENVIRONMENT, newChanges, rowMaker, type Lane } from './recording.ts'
 
-/** Writes into a new store. */
+/** Opens a lane that writes to a new store. */
 export function openSqliteLane(file: string, plot: Plot): Lane {
   const db = openDatabase(file)
   migrate(db)

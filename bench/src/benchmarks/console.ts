@@ -46,7 +46,7 @@ requestAnimationFrame; a headless browser draws without a graphics processor.',
     const home = `${server.url}/w/default/development`
     const longRun = `main a[href$="/${runIdOf(plot, 0)}"]`
 
-    /** Works on a page of a browser with an empty cache. */
+    /** Runs `work` on a browser page with an empty cache. */
     async function onPage<Figures>(work: (page: Page) => Promise<Figures>): Promise<Figures> {
       await using context = await browser.newContext({ viewport: { width: 1280, height: 800 } })
       await context.addCookies(cookies)
@@ -62,7 +62,7 @@ requestAnimationFrame; a headless browser draws without a graphics processor.',
       const run = await clickUntil(page, longRun, '[role=listitem][aria-setsize]')
       return { start, change, run, frame: await worstFrame(page, plan.turns), nodes: await countNodes(page) }
     }
-    /** With an empty cache. */
+    /** Opens a failed run with an empty cache. */
     async function visitFailed(page: Page) {
       await page.goto(`${home}/runs`)
       await page.locator(longRun).waitFor()
@@ -109,7 +109,10 @@ async function timed(go: () => Promise<unknown>, page: Page, shown: string): Pro
   return performance.now() - begun
 }
 
-/** From the click on a failed run until its page says why it failed, and the requests to the server until then. */
+/**
+ * Milliseconds from the click on a failed run until its page shows the reason, and the requests to the server until
+ * then.
+ */
 async function tellsWhy(page: Page, link: string): Promise<{ why: number; asked: number }> {
   let asked = 0
   const count = (request: Request) => void (asked += request.url().includes('/operator/v1/') ? 1 : 0)
@@ -119,7 +122,7 @@ async function tellsWhy(page: Page, link: string): Promise<{ why: number; asked:
   return { why, asked }
 }
 
-/** The last events of a run whose tool failed. */
+/** The last events of a run with a failed tool. */
 function failedEnd(runId: string): object[] {
   const exception = { type: 'PaymentError', message: 'payment provider answered 503' }
   const error = `${exception.type}: ${exception.message}`
@@ -151,7 +154,7 @@ async function record({ url, headers }: Server, events: object[]): Promise<void>
   if (!reply.ok) throw new Error(`The events could not be recorded: ${reply.status}`)
 }
 
-/** The longest frame during turns of the wheel and as many steps by key. */
+/** The longest frame during this many wheel turns and as many key presses. */
 async function worstFrame(page: Page, turns: number): Promise<number> {
   await page.locator('[role=listitem][aria-setsize]').first().hover()
   const frames = await watchFrames(page)
@@ -160,7 +163,7 @@ async function worstFrame(page: Page, turns: number): Promise<number> {
   return Math.max(...(await frames()))
 }
 
-/** Records into the run `live` while the page shows it. */
+/** Records events of the run `live` while the page shows it. */
 async function followLive(server: Server, page: Page, seconds: number) {
   const recordSteps = async (from: number, count: number) => {
     const now = Date.now()

@@ -37,7 +37,7 @@ async function measure(setting: Setting, engine: Engine): Promise<Result> {
   async function erase(round: number) {
     const [erasures, settings]: [number[], number[]] = [[], []]
     for (let n = 0; n < ERASURES; n++) {
-      // From all over the store.
+      // Spread over the whole store.
       const session = Math.floor(((round * ERASURES + n + 0.5) * sessions) / ((plan.rounds + 1) * ERASURES))
       erasures.push(await eraseSession(server, environment, sessionOf(session)))
       settings.push(await setRetention(server, environment, n + 1))
@@ -56,7 +56,7 @@ async function measure(setting: Setting, engine: Engine): Promise<Result> {
   }
 }
 
-/** Returns the milliseconds until it was answered. */
+/** Returns the milliseconds until the reply. */
 async function eraseSession(server: Server, environment: string, id: string): Promise<number> {
   const startedAt = performance.now()
   const { effectiveAt, runs } = await server.operator<Erasure>(`${environment}/erasures`, { kind: 'session', id })
@@ -66,7 +66,9 @@ async function eraseSession(server: Server, environment: string, id: string): Pr
   return ms
 }
 
-/** Returns the milliseconds until it was answered. It removes nothing: no row is that old. */
+/**
+ * Changes the retention, which removes nothing because no row is old enough. Returns the milliseconds until the reply.
+ */
 async function setRetention(server: Server, environment: string, days: number): Promise<number> {
   const startedAt = performance.now()
   await server.operator(`${environment}/retention/change`, { auditDays: 1_000 + days })

@@ -1,4 +1,7 @@
-/** What failed calls cost recording: why a run failed is read from them, and a job makes issues of them. */
+/**
+ * What failed calls cost while recording: the server reads the reason of a failed run from them, and a job makes issues
+ * of them.
+ */
 import type { Setting } from '../benchmark.ts'
 import type { Engine } from '../engines/engine.ts'
 import { onBoth } from '../engines/on-both.ts'

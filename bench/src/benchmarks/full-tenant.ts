@@ -1,4 +1,4 @@
-/** Fills a tenant with what makes its answers as large as they may be. */
+/** Fills a tenant so that its answers become as large as possible. */
 import { LIMITS } from '@tacho/contract/engine/limits.ts'
 import type { PopulatedTenant } from '../../../packages/server/test/setup/route-samples.ts'
 import type { startLoad } from '../load/start.ts'
@@ -39,7 +39,7 @@ export async function fillTenant(
       '\n',
     )
   for (const version of [1, 2]) {
-    // The second version is what a difference compares with the first.
+    // The second version is different, so that a comparison with the first is large.
     const content = { content: lines(version), follows: String(version) }
     await server.operator(`${workspace}/prompts/${ids['promptId']}/versions`, content)
   }

@@ -10,7 +10,7 @@ import { inTurn } from '../rounds.ts'
 import { startServer, type Server } from '../server.ts'
 import { spreadOf } from '../stats.ts'
 
-/** Hooks in one round: one alone depends on chance. */
+/** Hooks in one round: a single one varies too much. */
 const HOOKS = 10
 
 export const hook: Benchmark = {

@@ -1,4 +1,4 @@
-/** What recording costs its host, beside what people would use instead. */
+/** The cost of recording for its host, compared with alternatives. */
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { writeFileSync } from 'node:fs'
@@ -35,7 +35,7 @@ const LENGTHS = [
 const TEXTS = KINDS.flatMap((kind) =>
   LENGTHS.map((each) => ({ ...each, kind, keys: 0, name: `${each.size} of ${kind}` })),
 )
-/** A payload takes 43,690 of them at most, but all are listed, which V8 does in one piece. */
+/** A payload contains at most 43,690 of these keys, but V8 lists all of them without a pause. */
 const KEYS = { name: '500,000 keys', kind: KINDS[0], length: 400, keys: 500_000, burst: 2, kB: 256, times: 2 }
 const SHAPES = [...TEXTS, KEYS]
 const OTHERS = ['opentelemetry', 'langfuse'] as const
@@ -86,7 +86,7 @@ again. The time in which other programs ran instead is taken off where the syste
       if (language === 'Python' && !hasPython) continue
       const others = language === 'Python' || hasOthers ? OTHERS : []
       const recorders = ['tacho', ...others, 'nothing'] as const
-      // A quick run needs no process for each length.
+      // A quick run shares the processes instead of starting new ones for each length.
       await using shared = isQuick ? startRecorders(language, recorders) : null
       const figuresOf = async (load: Omit<HostLoad, 'by' | 'folder'>) => {
         if (shared) return measure(setting, shared, load)
@@ -136,12 +136,12 @@ again. The time in which other programs ran instead is taken off where the syste
   },
 }
 
-/** The figures of the one with the smaller median. */
+/** The figures with the smaller median. */
 function better(all: readonly number[][]): number[] | null {
   return all.toSorted((a, b) => spreadOf(a).median - spreadOf(b).median)[0] ?? null
 }
 
-/** A process of its own for each. */
+/** Starts a process for each recorder. */
 function startRecorders(language: Language, recorders: readonly Recorder[]) {
   const stack = new AsyncDisposableStack()
   const children = recorders.map((by) => {
@@ -181,7 +181,7 @@ function startPython(): Child<HostLoad, HostCost> {
   }
 }
 
-/** Tacho, OpenTelemetry and Langfuse by length. */
+/** A table of Tacho, OpenTelemetry and Langfuse, by length. */
 function tableOf(found: readonly { language: Language; by: Recorder; name: string; figures: Figures }[]): string[] {
   const languages = [...new Set(found.map(({ language }) => language))]
   const cell = (language: Language, name: string, figures: keyof HostCost, unit: string): string => {

@@ -14,7 +14,7 @@ import type { Server } from '../server.ts'
 import { spreadOf } from '../stats.ts'
 import { megabytes, whole } from '../text.ts'
 
-/** First pages are quick, so one alone says little. */
+/** First pages to read: they are fast, so a single one varies too much. */
 const FIRST_PAGES = 20
 
 export const largeRun: Benchmark = {
@@ -94,7 +94,7 @@ interface Page {
   nextCursor: string | null
 }
 
-/** The pages of a run over HTTP. Parsing them does not count. */
+/** Reads the pages of a run over HTTP. The measured time excludes parsing. */
 async function openPages({ url, headers }: Server, runId: string) {
   const connection = await connect(url)
   const read: ReadPage<string> = async (after) => {

@@ -1,4 +1,7 @@
-/** Clients that wait for a change of the configuration: what they cost while nothing happens, and how soon a change is in force. */
+/**
+ * Clients that wait for a configuration change: their cost while nothing happens, and the delay until a change is in
+ * force.
+ */
 import { writeFileSync } from 'node:fs'
 import path from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
@@ -16,7 +19,7 @@ import { assertAll, now, operatorOf } from './stopping-operator.ts'
 import { CLIENTS_OF_PROCESS, PYTHON_PROCESSES, stoppedClients, TYPESCRIPT_PROCESSES } from './stopped-clients.ts'
 
 const TARGET = '/openapi/v1/runtime-config?wait=25'
-/** A quick run measures less than a figure can show. */
+/** Smaller values are not shown, because a quick run is too short to measure them. */
 const MEASURABLE = 0.01
 
 export const configurationWaits: Benchmark = {
@@ -67,7 +70,7 @@ async function held({ plan }: Setting, server: { usage(): Promise<Usage> }, clie
   const before = await server.usage()
   await using load = startChild<WaitingCall, WaitingAnswer>(new URL('../load/waiting.ts', import.meta.url))
   await load.call(clients)
-  // The last requests are read, and garbage is collected.
+  // Wait until the last requests are read and garbage is collected.
   await sleep(seconds * 500)
   const begun = await server.usage()
   await sleep(seconds * 1_000)
@@ -143,7 +146,7 @@ machine with the server.`,
       }
     }
     const of = (name: keyof (typeof figures)[number]) => figures.map((each) => each[name])
-    // They need more of a busy machine than all else here.
+    // Ignore a failure: on a busy machine, these clients fail before anything else does.
     const real = await stoppedClients(server, operator, plan).catch((error: Error) => error.message)
     return {
       rows: [

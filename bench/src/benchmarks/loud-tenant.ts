@@ -1,4 +1,4 @@
-/** How long a quiet tenant waits for its answers beside one that sends as much as it can. */
+/** How long a quiet tenant waits for answers while another tenant sends as much as it can. */
 import { setTimeout as sleep } from 'node:timers/promises'
 import { startChild } from '../child.ts'
 import { onBoth } from '../engines/on-both.ts'

@@ -1,6 +1,6 @@
 /**
- * The worst allowed request to every endpoint, from the routes' tables: how long it holds the event loop, and how long a quiet
- * tenant waits meanwhile.
+ * The worst allowed request to every endpoint, from the routes' tables: how long it blocks the event loop, and how long
+ * a quiet tenant waits.
  */
 import { setTimeout as sleep } from 'node:timers/promises'
 import { SCOPES } from '@tacho/contract/web/route.ts'
@@ -21,16 +21,16 @@ import { fillTenant } from './full-tenant.ts'
 /** The rule of docs/limits.md. */
 const HELD_MS = 50
 const IDLE_MS = 2_000
-/** After an answer, for what it left behind. */
+/** How long to measure after an answer, for work that the request left behind. */
 const AFTER_MS = 30
 
-/** Ends what other rows need, so it has a tenant of its own. */
+/** Endpoints that end what other rows need, so they run in a tenant of their own. */
 const ENDS = /^(remove|revoke|archive|delete|end|restore)/
 
 const FLAGS = ['--operator-rate-limit', '1000000', '--rate-limit', '1000000', '--webhook-networks', '127.0.0.0/8']
 
 interface Found {
-  /** The longest of all its requests, and which it is. */
+  /** The longest turn of all its requests, and the request that caused it. */
   heldMs: number
   kind: string
   p99: number
@@ -138,7 +138,7 @@ function resultRows(found: ReadonlyMap<string, Found>, idle: Idle): Row[] {
   ]
 }
 
-/** Rows of the table: those of the endpoints with the longest turns. */
+/** Rows in the table: the endpoints with the longest turns. */
 const SHOWN = 25
 
 function tableOf(found: ReadonlyMap<string, Found>, idle: Idle): string[] {
@@ -160,7 +160,7 @@ function tableOf(found: ReadonlyMap<string, Found>, idle: Idle): string[] {
   ]
 }
 
-/** As the tests call a service. */
+/** The service, in the form in which the tests call it. */
 function serviceOf(server: Server): Service {
   const call = async <Body>(target: string, { method, headers = {}, body }: Request = {}): Promise<Answer<Body>> => {
     const reply = await fetch(server.url + target, {

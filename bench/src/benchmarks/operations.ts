@@ -1,4 +1,4 @@
-/** Each read operation of the operator API beside the recording of another workspace. */
+/** Each read operation of the operator API, while another workspace records. */
 import { setTimeout as sleep } from 'node:timers/promises'
 import { OPERATOR_ROUTES, OPERATOR_PREFIX } from '@tacho/contract/web/operator-routes.ts'
 import type { Setting } from '../benchmark.ts'
@@ -22,7 +22,7 @@ const READERS = 50
 const RECORDED_PER_SECOND = 2_000
 const RECORDING_MS = 100
 const HEALTH_MS = 50
-/** Runs with gaps: more than one read of sums takes. */
+/** Runs with gaps. A single query for sums does not read so many. */
 const GAPS = 12_000
 const OCCURRENCES = 2_000
 
@@ -51,7 +51,7 @@ async function measureOperations(setting: Setting, engine: Engine): Promise<Resu
   const plot = newPlot('whole-run')
   const { url, operatorHeaders: headers } = server
   const isQuick = plan.size === 'quick'
-  // One request of each of seventy operations, together, shows that it is answered.
+  // A quick run only checks that each of the seventy operations answers.
   const seconds = isQuick ? 0.001 : plan.seconds
   const readers = Math.min(READERS, plan.connectionsMax)
 
@@ -103,7 +103,7 @@ async function measureOperations(setting: Setting, engine: Engine): Promise<Resu
   }
 }
 
-/** Runs with gaps, whose calls name a version of a prompt. */
+/** Records runs with gaps. Their calls name a prompt version. */
 async function recordGaps({ url, headers }: Server, promptVersionId: string, runs: number): Promise<void> {
   const usage = { promptTokens: 900, completionTokens: 100 }
   for (let first = 0; first < runs; first += BATCH_EVENTS) {
@@ -131,7 +131,7 @@ async function recordGaps({ url, headers }: Server, promptVersionId: string, run
   }
 }
 
-/** Waits until all occurrences have been reviewed, but a minute at most. */
+/** Adds an issue and waits until all occurrences have been reviewed, at most a minute. */
 async function addIssue(server: Server, environment: string, occurrences: number): Promise<string> {
   for (let at = 0; at < occurrences; at++) {
     const record = {
@@ -164,7 +164,7 @@ interface Issue {
   occurrences: number
 }
 
-/** Ids of what the store has, by the names of parameters. */
+/** Ids of stored items, by parameter name. */
 async function idsOf(server: Server, occurrences: number): Promise<Ids & { versionId: string }> {
   const home = await server.home()
   const environment = `/environments/${home.environmentId}`
@@ -183,7 +183,7 @@ async function idsOf(server: Server, occurrences: number): Promise<Ids & { versi
 
 const DAY_MS = 86_400_000
 
-/** Name and address of each read whose path names what the store has. */
+/** Name and address of each read operation for which the store has ids. */
 function readAddresses(ids: Ids): [name: string, path: string][] {
   const to = new Date(Date.now()).toISOString()
   const from = new Date(Date.now() - 30 * DAY_MS).toISOString()
@@ -198,7 +198,7 @@ function readAddresses(ids: Ids): [name: string, path: string][] {
   })
 }
 
-/** A stream stays open; a person comes back from the identity provider once. */
+/** Excluded: a stream stays open, and an answer of the identity provider works only once. */
 const NOT_READ = new Set(['streamApprovals', 'finishOidc'])
 const VALUES: Readonly<Record<string, string>> = { from: '1', to: '2', q: 'order' }
 

@@ -1,4 +1,4 @@
-/** What packing payloads into blocks costs recording. */
+/** The cost of packing payloads into blocks while recording. */
 import { setTimeout as wait } from 'node:timers/promises'
 import { withSql } from '../bare/sql.ts'
 import type { Setting } from '../benchmark.ts'
@@ -13,9 +13,9 @@ import { inTurn } from '../rounds.ts'
 import { whole } from '../text.ts'
 import { WHOLE_RUNS } from './recording.ts'
 
-/** More than are packed meanwhile. */
+/** So many that packing does not finish during the measurement. */
 const STORED_EVENTS_MAX = 400_000
-/** A server that packs must have packed something by then. Otherwise both sides did the same. */
+/** By then, the server must have packed something. Otherwise both sides would be equal. */
 const PACKED_WITHIN_MS = 60_000
 
 export const packed = onBoth({

@@ -1,4 +1,6 @@
-/** The case of the budget for policies on the past: 10 policies, and a run with 200 calls whose outputs have 10 kB each. */
+/**
+ * The case of the budget for policies on the past: 10 policies, and a run with 200 calls, each with 10 kB of output.
+ */
 import type { Policy } from '@tacho/policy/decide.ts'
 import type { HistoryCall } from '@tacho/policy/history/run-history.ts'
 
@@ -6,7 +8,7 @@ export const CALLS = 200
 export const OUTPUT_CHARS = 10_000
 const NOTE_CHARS = 200
 
-/** The conditions of docs/firewall.md, and orders of calls. Each reads the past. */
+/** The conditions of docs/firewall.md, and some on the order of calls. All read the past. */
 const CONDITIONS = {
   trifecta: '"external" in tool.labels && "untrusted" in run.labels && "private" in run.labels',
   account: 'tool.name == "pay" && !origin(tool.input.account).exists(o, o in ["user", "ours"])',
@@ -39,14 +41,14 @@ export interface PastCase {
   policies: readonly Policy[]
   said: string
   calls: HistoryCall[]
-  /** Decided one after the other. No value of one is in another. */
+  /** Calls that are decided one after another. None contains a value of another. */
   next: NextCall[]
 }
 
 const WORDS_MAX = 4_000
 const NEXT_MAX = 50
 
-/** The same in each process: both languages decide it. */
+/** The same in every process, because both languages decide it. */
 export function pastCase(count = CALLS): PastCase {
   const random = linear(20_261_130)
   const words = Array.from({ length: WORDS_MAX }, () => word(random))
@@ -67,7 +69,7 @@ export function pastCase(count = CALLS): PastCase {
     return { tool, input, ok: n % 10 !== 0, decision: 'ALLOW', does, labels, output }
   })
   const next = Array.from({ length: NEXT_MAX }, (_, n): NextCall => {
-    // One in two is new, the others are in an output.
+    // Every second value is new; the others occur in an output.
     const known = n % 2 === 0 ? (n * 4) % count : count + n
     const people = [`person${known}@firm${known}.example`, `guest${n}@other${n}.example`, `ann${n}@example.com`]
     const fields = { customer: `c-${known}`, amount: known, note: text(NOTE_CHARS) }
@@ -93,7 +95,7 @@ function word(random: () => number): string {
   }).join('')
 }
 
-/** Numbers from 0 to 1, the same in each process. */
+/** Numbers from 0 to 1, the same in every process. */
 function linear(seed: number): () => number {
   let state = seed
   return () => {

@@ -1,4 +1,4 @@
-/** What policies on the past of a run cost an agent, in both languages. */
+/** The cost of policies on a run's past for an agent, in both languages. */
 import { spawn } from 'node:child_process'
 import { writeFileSync } from 'node:fs'
 import path from 'node:path'
@@ -12,7 +12,7 @@ import { below, row, type Row } from '../result.ts'
 import { inTurn } from '../rounds.ts'
 import { CALLS, OUTPUT_CHARS, pastCase } from './past-policies.ts'
 
-/** As many as the long output needs. */
+/** As many calls as the long output requires. */
 const QUICK_CALLS = 30
 const LONG_TURNS = 7
 

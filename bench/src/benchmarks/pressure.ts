@@ -1,4 +1,4 @@
-/** What strangers and tenants can do to the service: its memory, and how long others wait. */
+/** What strangers and tenants can do to the service: how its memory grows, and how long others wait. */
 import { setTimeout as sleep } from 'node:timers/promises'
 import { OPERATOR_PREFIX } from '@tacho/contract/web/operator-routes.ts'
 import { startBareServer } from '../bare/http-server.ts'
@@ -20,27 +20,27 @@ const TRACES = '/openapi/v1/otlp/v1/traces'
 
 interface Tried {
   attack: Exclude<Attacked, { kind: 'reads' }>
-  /** Whose requests they are; by default, those of an API key. */
+  /** The sender of the requests. Default: a client with an API key. */
   by?: 'stranger' | 'operator'
   flags?: readonly string[]
-  /** A server of ../bare/http.ts that refuses the same requests. */
+  /** Compare with a server of ../bare/http.ts that refuses the same requests. */
   beside?: 'refuse'
-  /** Prepares the store. Ids of what it made stand for `{name}` in the path. */
+  /** Prepares the store. Returns the ids that replace `{name}` in the path. */
   prepare?: (server: Server, others: Others) => Promise<Ids>
 }
 
-/** The other processes, for all attacks. */
+/** Other processes, shared by all attacks. */
 interface Others {
   attacker: Child<Attack, Suffered>
   load: ReturnType<typeof startLoad>
   plan: Plan
-  /** Servers whose store has a history: a quick run has one server for all attacks. */
+  /** Servers whose store is already filled: a quick run has one server for all attacks. */
   filled: WeakSet<Server>
 }
 
 const READ = { method: 'GET', body: 'none', requests: 1_300 } as const
 const TO_MCP = { method: 'POST', path: '/mcp' } as const
-/** Beyond the rate of a token, so that its turns bound it and not 429. */
+/** Raises a token's rate limit, so that the fair turns limit it and not status 429. */
 const ANY_RATE = ['--operator-rate-limit', '1000000']
 const BEYOND_RATES = { by: 'operator', flags: ANY_RATE } as const
 
@@ -110,7 +110,7 @@ const ATTACKS: Record<string, Tried> = {
 
 const HISTORY_EVENTS = 100_000
 
-/** At least this part of the requests of an attack must be answered: else it shows nothing. */
+/** Minimum share of the attack's requests that must be answered. Otherwise the attack proves nothing. */
 const ANSWERED = 0.95
 const PEAK_MEGABYTES = 400
 const HEALTH_MS = 100
@@ -204,7 +204,7 @@ function assertAnswered(name: string, { 'no answer': none = 0, ...answers }: Suf
     throw new Error(`${name}: ${none} requests got no answer, ${answered} got one`)
 }
 
-/** A store that has events. */
+/** Fills a store with events, once. */
 async function history(server: Server, { load, plan: { storedEvents }, filled: haveHistory }: Others): Promise<Ids> {
   if (!haveHistory.has(server)) await load.fillHistory(server, Math.min(storedEvents, HISTORY_EVENTS))
   haveHistory.add(server)

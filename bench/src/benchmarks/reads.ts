@@ -90,7 +90,7 @@ async function listPaths({ url, headers }: Server): Promise<string[]> {
   ]
 }
 
-/** Runs with a hundred events, from all over the history. */
+/** Runs with a hundred events, spread over the history. */
 function longRuns(plot: Plot, events: number): string[] {
   const runs = longRunsOf(events / BATCH_EVENTS)
   const step = Math.max(1, Math.floor(runs.length / TIMELINES))

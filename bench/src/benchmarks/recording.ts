@@ -1,4 +1,4 @@
-/** How many events a second reach the disk. */
+/** How many events per second reach the disk. */
 import { startBareServer } from '../bare/http-server.ts'
 import type { RecordAlone } from '../bare/process.ts'
 import type { RecordedAlone } from '../bare/recording.ts'
@@ -29,7 +29,7 @@ events of many agents. Every commit changes hundreds of runs and their index ent
   measure: (setting, engine) => measure(setting, engine, 'mixed'),
 })
 
-/** Used until the mean of the server is known. */
+/** Assumed until the server's mean is known. */
 const FIRST_COMMIT_EVENTS = 500
 
 async function measure(setting: Setting, engine: Engine, shape: Shape): Promise<Result> {

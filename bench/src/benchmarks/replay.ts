@@ -1,4 +1,4 @@
-/** A long tape, replayed strictly by an agent of the SDK. */
+/** The strict replay of a long tape, by an agent with the SDK. */
 import { once } from 'node:events'
 import http from 'node:http'
 import type { AddressInfo } from 'node:net'
@@ -28,7 +28,7 @@ each call and records it.',
     writeLongTape(file, calls)
     const found = await inTurn(setting, {
       host: async () => {
-        // Its peak is that of its life.
+        // A new process, because its peak memory covers its whole life.
         await using host = startChild<{ file: string; calls: number }, Replayed>(
           new URL('../load/replayed-agent.ts', import.meta.url),
         )

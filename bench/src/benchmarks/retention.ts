@@ -1,4 +1,6 @@
-/** What retention costs recording, how long it takes, and whether a crash in the middle changes what it removes. */
+/**
+ * What retention costs while recording, how long it takes, and whether a crash in the middle changes what it removes.
+ */
 import { setTimeout as wait } from 'node:timers/promises'
 import type { Retention } from '@tacho/contract/data/retention.ts'
 import { withSql } from '../bare/sql.ts'
@@ -16,7 +18,7 @@ const DAY_MS = 86_400_000
 const DAYS = 60
 const KEPT_DAYS = 30
 const LONGEST_MS = 2 * 3_600_000
-/** How much is removed, in parts of all, when the server is killed. */
+/** The server is killed when these shares of the old runs are removed. */
 const KILLS_AT = [0.6, 0.8]
 
 export const retention = onBoth({
@@ -44,7 +46,7 @@ async function measure({ plan, say }: Setting, engine: Engine): Promise<Result> 
 
   let server = await store.start()
   const recording = newPlot('whole-run')
-  // Failed runs have open issues, which would keep them.
+  // Do not keep runs with open issues: all failed runs have one.
   const keep = (runDays: number | null) => server.operator(`${path}/change`, { runDays, keepOpenIssueRuns: false })
   const progress = async () => (await server.operator<Retention>(path)).progress
   const removedEvents = async () => (await progress())?.total.events ?? 0
@@ -53,7 +55,7 @@ async function measure({ plan, say }: Setting, engine: Engine): Promise<Result> 
   const old = [...history.values()].filter(({ lastAt }) => isOld(lastAt, firstAt)).length
   const isOver = async () => {
     const found = await progress()
-    // Also a pass that began with the settings before may have ended.
+    // The pass may have begun with the earlier settings, so check the count too.
     return found !== null && found.passEndedAt !== null && found.total.runs >= old
   }
   await load.record(server, { send: recording, seconds: plan.warmUpSeconds })
@@ -74,7 +76,7 @@ async function measure({ plan, say }: Setting, engine: Engine): Promise<Result> 
   while (rounds.length < plan.rounds) {
     const round = { off: await record('off'), on: await record('on') }
     const hasEnded = await isOver()
-    // A round in which retention came to its end says nothing about its cost.
+    // Skip a round in which retention finished: it does not show the cost.
     if (!hasEnded || rounds.length === 0) rounds.push(round)
     if (hasEnded) break
   }
@@ -82,11 +84,11 @@ async function measure({ plan, say }: Setting, engine: Engine): Promise<Result> 
   await keep(KEPT_DAYS)
   const since = performance.now()
   const half = (storedEvents * (DAYS - KEPT_DAYS)) / DAYS
-  // On PostgreSQL, the lease of the dead node has to end first, which takes minutes.
+  // On PostgreSQL, this waits minutes for the lease of the dead node, so a quick run skips it.
   const kills = engine.name === 'postgres' && plan.size === 'quick' ? [] : [...KILLS_AT]
   while (kills.length > 0 || !(await isOver())) {
     if (performance.now() - since > LONGEST_MS) throw new Error('Retention does not come to its end')
-    // Recording goes on, and is cut off by the kill.
+    // Recording continues until the kill breaks it off.
     const sent = load.record(server, { send: recording, seconds: plan.seconds / 2, rate: most / 2 })
     await Promise.all([sent.catch(() => undefined), killWhenDue()])
   }
@@ -151,7 +153,7 @@ const isOld = (lastAt: number, now: number) => lastAt < now - KEPT_DAYS * DAY_MS
 const RUNS = 'SELECT run_id AS "runId", number, event_count AS "eventCount" FROM runs'
 const EVENTS = 'SELECT run AS number, COUNT(*) AS events FROM events GROUP BY run'
 
-/** What is wrong with the runs of the history. Runs that became old while retention ran may be there or not. */
+/** Faults in the runs of the history. Runs that became old during retention may be there or not. */
 async function faultsOf(store: Store, expected: History, during: { from: number; to: number }): Promise<string[]> {
   const [runs, events] = await withSql(store.at, async (sql) => [
     await sql.all<{ runId: string; number: number; eventCount: number }>(RUNS),

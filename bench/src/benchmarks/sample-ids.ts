@@ -1,8 +1,8 @@
-/** Ids of what a store has, and a prompt for it. */
+/** Ids of stored items, and a prompt. */
 import { SCOPES } from '@tacho/contract/web/route.ts'
 import type { Server } from '../server.ts'
 
-/** As many lines as two versions may have to be compared line by line. */
+/** The maximum number of lines that two versions are compared by. */
 const PROMPT_LINES = 2_000
 
 export type Ids = Record<string, string>
@@ -10,7 +10,7 @@ export type Ids = Record<string, string>
 export const filled = (path: string, ids: Ids): string =>
   path.replaceAll(/\{(\w+)\}/g, (whole, name: string) => ids[name] ?? whole)
 
-/** Two versions of which no line is the same. */
+/** Adds a prompt with two versions that have no line in common. */
 export async function addPrompt(server: Server): Promise<{ promptId: string; versionId: string }> {
   const { workspaceId } = await server.home()
   const prompts = `/workspaces/${workspaceId}/prompts`
@@ -22,7 +22,7 @@ export async function addPrompt(server: Server): Promise<{ promptId: string; ver
   return { promptId, versionId }
 }
 
-/** The headers of a key of another workspace. */
+/** Adds a workspace with a key. Returns the headers with that key. */
 export async function addTenant(server: Server, name: string): Promise<Record<string, string>> {
   const { id: workspaceId } = await server.operator<{ id: string }>('/workspaces', { name })
   const environments = `/workspaces/${workspaceId}/environments`

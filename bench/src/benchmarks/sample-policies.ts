@@ -1,4 +1,4 @@
-/** Policies of an imaginary shop, and the same rules written in JavaScript by hand. */
+/** Policies of an imaginary shop, and the same rules in handwritten JavaScript. */
 import type { Facts } from '@tacho/policy/language/variables.ts'
 
 export interface SamplePolicy {

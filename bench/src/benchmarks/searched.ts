@@ -1,4 +1,4 @@
-/** What search over payloads costs recording: the index is made while events arrive. */
+/** The cost of search over payloads while recording: the index is built as events arrive. */
 import type { Setting } from '../benchmark.ts'
 import type { Engine, Store } from '../engines/engine.ts'
 import { onBoth } from '../engines/on-both.ts'
@@ -21,7 +21,7 @@ async function measure(setting: Setting, engine: Engine): Promise<Result> {
   await using load = startLoad()
   const [searching, plain] = [await engine.createStore('search'), await engine.createStore('plain')]
 
-  /** Only one server runs, because the other would go on with its index. */
+  /** Only one server runs at a time, because another one would continue to build its index. */
   async function record(store: Store, round: number) {
     await using server = await store.start()
     if (store === searching && round === 1) {

@@ -1,4 +1,4 @@
-/** The cost of a server without load: its start, its memory, its processor time, and the wait for a command. */
+/** The cost of a server without load: start, memory and processor time; and the duration of a command. */
 import { spawnSync } from 'node:child_process'
 import path from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
@@ -13,7 +13,7 @@ import { startServer, type Server } from '../server.ts'
 import { spreadOf } from '../stats.ts'
 
 const STORED_EVENTS = 20_000
-/** Commands in one round: one alone depends on chance. */
+/** Commands in one round: a single one varies too much. */
 const COMMANDS = 5
 
 export const start: Benchmark = {
@@ -56,7 +56,7 @@ payloads meanwhile; another has nothing to pack.',
       },
       { warmUp: true },
     )
-    // Both at once: idle processes do not disturb each other.
+    // Measure both at once: idle processes do not disturb each other.
     const look = () => Promise.all([server.usage(), hello.usage()])
     await sleep(plan.idleSeconds * 1000)
     const [before, bareBefore] = await look()
@@ -81,7 +81,7 @@ payloads meanwhile; another has nothing to pack.',
   },
 }
 
-/** The median time of a whole process of the command. */
+/** The median duration of the command, from start to exit. */
 function runCommands(count: number, command: string, args: readonly string[], server: Server) {
   const env = { ...process.env, TACHO_URL: server.url, TACHO_OPERATOR_TOKEN: server.operatorToken }
   const times = Array.from({ length: count }, () => {

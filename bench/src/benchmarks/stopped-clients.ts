@@ -1,4 +1,4 @@
-/** How soon a publication and a stop are in force in clients of the SDKs, and how many clients confirm the stop. */
+/** How soon a publication and a stop take effect in SDK clients, and how many clients confirm the stop. */
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import path from 'node:path'
@@ -17,7 +17,7 @@ import { assertAll, type Operator } from './stopping-operator.ts'
 
 export const [TYPESCRIPT_PROCESSES, PYTHON_PROCESSES, CLIENTS_OF_PROCESS] = [9, 1, 100]
 const PUBLICATIONS = 3
-/** So long does `tacho stop` wait by default. */
+/** The default wait of `tacho stop`. */
 const CONFIRMED_WITHIN_MS = 5_000
 
 type Load = Child<SdkCall, WaitingAnswer>
@@ -43,7 +43,7 @@ export async function stoppedClients(server: Server, operator: Operator, plan: P
     const published: number[] = []
     for (let publication = 0; publication < (isQuick ? 1 : PUBLICATIONS); publication++) {
       published.push(...(await changed(await operator.deploy(), false)))
-      // Their events are delivered.
+      // Wait until their events are delivered.
       if (!isQuick) await sleep(2_000)
     }
     const begun = await operator.stop()
@@ -65,7 +65,7 @@ export async function stoppedClients(server: Server, operator: Operator, plan: P
   ]
 }
 
-/** How many have confirmed it when all have, or when the time is over. */
+/** The number of clients that confirmed it. Resolves when all have, or when the time is over. */
 async function confirmations(operator: Operator, count: number, until: number): Promise<number> {
   for (;;) {
     const confirmed = await operator.confirmed()

@@ -1,8 +1,8 @@
-/** The operator of these benchmarks, who publishes policies and stops the agent of all clients. */
+/** The operator in these benchmarks: publishes policies, and stops the agent of all clients. */
 import type { WaitingAnswer } from '../load/waiting.ts'
 import type { Server } from '../server.ts'
 
-/** Each client decided by the new configuration, and as it says. */
+/** Asserts that each client decided by the new configuration, with the right result. */
 export function assertAll(
   decided: WaitingAnswer['decided'],
   count: number,
@@ -17,7 +17,7 @@ export const now = (): number => performance.timeOrigin + performance.now()
 
 export type Operator = Awaited<ReturnType<typeof operatorOf>>
 
-/** What an operator does. Each act returns the time at which it was requested. */
+/** The operator's actions. Each returns the time of its request. */
 export async function operatorOf(server: Server) {
   const { workspaceId, environmentId } = await server.home()
   const policies = `/workspaces/${workspaceId}/policies`
@@ -50,12 +50,12 @@ export async function operatorOf(server: Server) {
       await server.operator(`${environment}/stops/${stopId}/resume`, {})
       return begun
     },
-    /** Of the configuration that clients are served now. */
+    /** The revision of the configuration that clients get now. */
     async revision(): Promise<string> {
       const reply = await fetch(`${server.url}/openapi/v1/runtime-config`, { headers: server.headers })
       return ((await reply.json()) as { revision: string }).revision
     },
-    /** How many clients have confirmed the newest stop. */
+    /** The number of clients that confirmed the newest stop. */
     async confirmed(): Promise<number> {
       return (await server.operator<{ clients: { confirmed: number } }>(`${environment}/stops`)).clients.confirmed
     },

@@ -28,7 +28,7 @@ async function measure(setting: Setting, engine: Engine): Promise<Result> {
   say(`${whole(plan.storedEvents)} events are stored`)
 
   async function record(store: Store) {
-    // A new server each time, so that both are equally warm.
+    // Start a new server for each store, so that both are equally warm.
     await using server = await store.start()
     const plot = newPlot('whole-run')
     await load.record(server, { send: plot, seconds: plan.warmUpSeconds })

@@ -1,4 +1,4 @@
-/** What the proxy of `tacho record` adds to a request to a model. */
+/** The time that the proxy of `tacho record` adds to a model request. */
 import { once } from 'node:events'
 import http from 'node:http'
 import type { AddressInfo } from 'node:net'
@@ -10,7 +10,7 @@ import { below, row } from '../result.ts'
 import { inTurn } from '../rounds.ts'
 import { timesOf } from '../stats.ts'
 
-/** About as long as the tenth request of an agent. */
+/** About the length of an agent's tenth request. */
 const MESSAGES = Array.from({ length: 20 }, (_, at) => ({
   role: at % 2 === 0 ? 'user' : 'assistant',
   content: `${at} `.repeat(500),
@@ -44,7 +44,7 @@ Client, proxy and model share one process, so each waits for the work of the oth
       .listen(0, '127.0.0.1')
     await once(model, 'listening')
     const bare = `http://127.0.0.1:${(model.address() as AddressInfo).port}`
-    // Events are made, masked and queued; their delivery is the benchmark of the SDK.
+    // Events are made, masked and queued, but not delivered: the SDK's benchmark measures delivery.
     const tacho = new Tacho({ apiKey: 'bench', fetch: () => new Promise(() => undefined), flushOnSignals: false })
     const recorder = new WireRecorder(tacho, { agentName: 'bench' })
     const routes = new Map([['openai', new URL(bare)]])

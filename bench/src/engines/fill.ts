@@ -1,4 +1,4 @@
-/** Fills a store without a server, which would refuse events as old as these and takes longer. */
+/** Fills a store without a server: a server would refuse such old events, and is slower. */
 import { Readable } from 'node:stream'
 import { validateBatch } from '@tacho/server/domain/record/event.ts'
 import { createFirstTenant } from '@tacho/server/maintenance/first-tenant.ts'
@@ -9,12 +9,12 @@ import { API_KEY_ID, FIRST_TENANT } from '../server.ts'
 import type { Store } from './engine.ts'
 
 export interface Batch {
-  /** JSON of events. */
+  /** Events as JSON. */
   text: string
   receivedAt: number
 }
 
-/** Batches on their way to the store. */
+/** Number of batches that are stored at the same time. */
 const CONCURRENCY = 40
 
 /** Stores the batches, and returns their environment. */

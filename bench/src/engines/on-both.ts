@@ -1,4 +1,4 @@
-/** Benchmarks that measure the same on either engine. */
+/** Benchmarks that run on both engines. */
 import type { Benchmark, Setting } from '../benchmark.ts'
 import type { Result } from '../result.ts'
 import type { Engine } from './engine.ts'
@@ -6,7 +6,7 @@ import { openPostgres } from './postgres.ts'
 import { openSqlite } from './sqlite.ts'
 
 export interface EngineBenchmark {
-  /** Name and title on each. */
+  /** The benchmark's name and title on each engine. */
   sqlite: readonly [name: string, title: string]
   postgres: readonly [name: string, title: string]
   about: string | Record<Engine['name'], string>

@@ -1,4 +1,4 @@
-/** PostgreSQL with its data on disk; quick benchmarks use that of the test run. */
+/** PostgreSQL with data on disk. Quick benchmarks use the test run's server. */
 import path from 'node:path'
 import { openPostgresStorage } from '@tacho/server/storage/postgres/open.ts'
 import { databasesOf, startPostgres, testDatabases } from '../../../packages/server/test/setup/postgres-server.ts'
@@ -8,7 +8,7 @@ import type { Setting } from '../benchmark.ts'
 import { startServer } from '../server.ts'
 import type { Engine, Store } from './engine.ts'
 
-/** The server reuses its write-ahead log files. */
+/** Settings that let the server reuse its write-ahead log files. */
 const SETTINGS = ['shared_buffers = 1GB', 'max_wal_size = 4GB', 'min_wal_size = 4GB']
 const WAL_FILES = 4096 / 16
 
@@ -43,8 +43,8 @@ async function durableDatabases() {
 }
 
 /**
- * Creates the write-ahead log files that a database has after a day. Otherwise commits wait while each file of 16 MiB is
- * created.
+ * Creates as many write-ahead log files as a database has after a day. Otherwise commits would wait for the creation of
+ * each file of 16 MiB.
  */
 async function fillWal(url: string): Promise<void> {
   const client = await connect(url)

@@ -1,4 +1,4 @@
-/** The process of attacks: what a stranger with one machine, or a tenant with one key, can send. */
+/** The process that attacks: it sends what a stranger with one machine, or a tenant with one key, can send. */
 import { once } from 'node:events'
 import { createConnection, type Socket } from 'node:net'
 import { setTimeout as sleep } from 'node:timers/promises'
@@ -6,7 +6,7 @@ import { answer } from '../child.ts'
 import { requestHead } from './connection.ts'
 import { nestedLists } from './worst-telemetry.ts'
 
-/** Requests on one connection after another, whose answers the client never reads. */
+/** Sends requests on one connection without reading the answers. */
 interface Pipelined {
   kind: 'pipelined'
   method: string
@@ -22,11 +22,11 @@ interface Chunked {
   path: string
   connections: number
   chunks: number
-  /** The media type of the body. */
+  /** The body's media type. */
   type: string
 }
 
-/** Whole requests. Each connection sends its next one when it has the answer, and waits for the last one after the end. */
+/** Whole requests. Each connection sends the next one after the answer. At the end, it waits for the last answer. */
 interface Repeated {
   kind: 'repeated'
   method: string
@@ -35,7 +35,7 @@ interface Repeated {
   body: keyof typeof BODIES
 }
 
-/** Addresses read again and again, each on connections of its own. */
+/** Reads addresses repeatedly, each on its own connections. */
 interface Reads {
   kind: 'reads'
   connections: number
@@ -50,10 +50,10 @@ export type Attack = Attacked & {
   seconds: number
 }
 
-/** How many answers came, by status. */
+/** Number of answers by status. */
 export type Suffered = Record<string, number>
 
-/** What each request of a kind sends, and the headers that say so. */
+/** The body of a request of each kind, and the headers that belong to it. */
 const BODIES = {
   none: () => ({ body: null, type: {} }),
   'nested lists': () => ({ body: nestedLists(OTLP_BYTES - 1_000), type: { 'content-type': 'application/x-protobuf' } }),
@@ -67,7 +67,7 @@ const mcpMessage = (params: object) => ({
   type: { 'content-type': 'application/json', accept: 'application/json, text/event-stream' },
 })
 
-/** A request that has no answer by then gets none. */
+/** Longest wait for an answer. A later one does not count. */
 const ANSWER_MS = 30_000
 
 const CHUNKS_A_WRITE = 10_000
@@ -148,7 +148,7 @@ type Addressed = Pick<Attack, 'url' | 'headers'> & { path: string }
 const headOf = ({ url, path, headers }: Addressed, method: string, more: Record<string, string>): Buffer =>
   requestHead(method, url + path, { ...headers, ...more })
 
-// Not `once`, which fails when the server cuts the connection.
+// Not `once`, which rejects when the server closes the connection.
 const drained = (socket: Socket): Promise<unknown> => new Promise((resolve) => socket.once('drain', resolve))
 const closed = (socket: Socket): Promise<unknown> => new Promise((resolve) => socket.once('close', resolve))
 

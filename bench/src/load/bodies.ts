@@ -2,8 +2,8 @@ import { BATCH_EVENTS, eventText, stepAt, type Variable } from './events.ts'
 import { agentOf, bodiesOf, bodyOf, partOf, timeOf, variableOf, type Plot } from './shapes.ts'
 
 /**
- * Makes the body of request `n` in a buffer that the next request overwrites. Only digits are written, because load must
- * cost little: 20 µs a request, instead of 200 µs for new texts.
+ * Makes the body of request `n` in a buffer that the next request overwrites. It writes only digits, to cost little: 20
+ * µs per request, instead of 200 µs for new texts.
  */
 export function bodyWriter(plot: Plot): (n: number) => Buffer {
   const bodies = Array.from({ length: bodiesOf(plot.shape) }, (_, body) => bodyTemplate(plot, body))
@@ -30,7 +30,7 @@ export function bodyWriter(plot: Plot): (n: number) => Buffer {
   }
 }
 
-/** The text of the first request of its kind, and the place of each changing text, event by event. */
+/** The text of the first request of its kind, and the positions of the changing texts for each event. */
 function bodyTemplate(plot: Plot, body: number) {
   const places: Record<keyof Variable, number>[] = []
   let text = ''

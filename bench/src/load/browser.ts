@@ -1,4 +1,4 @@
-/** A Chromium with a person who is signed in to a server. */
+/** A Chromium in which a user is signed in to a server. */
 import { existsSync } from 'node:fs'
 import { chromium, type Browser, type Page } from 'playwright-core'
 import type { Server } from '../server.ts'
@@ -17,7 +17,7 @@ const PASSWORD = 'correct horse battery staple'
 
 export async function startChromium(): Promise<Browser & AsyncDisposable> {
   if (CHROMIUM === null) throw new Error('There is no Chromium: install it, or set TEST_CHROMIUM to its path')
-  // A container has no sandbox for root.
+  // In a container, root cannot use the sandbox.
   return chromium.launch({ executablePath: CHROMIUM, args: ['--no-sandbox', '--disable-dev-shm-usage'] })
 }
 
@@ -40,9 +40,9 @@ async function post({ url }: Server, path: string, body: unknown): Promise<Respo
   return reply
 }
 
-// What runs in the page is text, because nothing else here knows the types of a page.
+// Code for the page is a text, because nothing else here knows a page's types.
 
-/** Clicks the link, and waits in the page for what the next page shows first. Milliseconds. */
+/** Clicks the link, and waits in the page for the first content of the next page. Returns milliseconds. */
 export function clickUntil(page: Page, link: string, shown: string): Promise<number> {
   return page.evaluate<number>(`new Promise((resolve, reject) => {
     const begun = performance.now()
@@ -61,7 +61,7 @@ export function countNodes(page: Page): Promise<number> {
   return page.evaluate<number>("document.querySelectorAll('*').length")
 }
 
-/** Starts to note the milliseconds between frames. */
+/** Starts to record the milliseconds between frames. */
 export async function watchFrames(page: Page): Promise<() => Promise<number[]>> {
   await page.evaluate(`{
     const frames = (window.benchFrames = [])
@@ -76,7 +76,7 @@ export async function watchFrames(page: Page): Promise<() => Promise<number[]>> 
   return () => page.evaluate<number[]>('window.benchFrames.slice(2)')
 }
 
-/** Megabytes of the page's JavaScript heap, after its garbage was collected. */
+/** Megabytes of the page's JavaScript heap, after garbage collection. */
 export async function heapOf(page: Page): Promise<number> {
   const session = await page.context().newCDPSession(page)
   await session.send('HeapProfiler.collectGarbage')

@@ -1,4 +1,4 @@
-/** Decides, in a process of its own: with the policy engine, with rules written by hand, or with the guard of the SDK. */
+/** The process that decides: with the policy engine, with handwritten rules, or with the SDK's guard. */
 import { decide } from '@tacho/policy/decide.ts'
 import type { Facts } from '@tacho/policy/language/variables.ts'
 import { Tacho } from '@tacho/sdk'
@@ -13,7 +13,7 @@ export interface DecisionLoad {
 }
 
 const FACTS = Array.from({ length: 64 }, (_, n) => sampleFacts(n))
-/** Decisions between two reads of the clock while only the rate is measured. */
+/** Decisions between two readings of the clock, when only the rate is measured. */
 const STRIDE = 64
 
 answer<DecisionLoad, Rate>(async ({ by, policies, seconds }) => {
@@ -58,7 +58,7 @@ async function guarded(count: number, seconds: number): Promise<Rate> {
   const begun = performance.now()
   const end = begun + seconds * 1_000
   while (performance.now() < end) {
-    // A run for each 64 calls, like real agents. Events are delivered in between.
+    // A new run after 64 calls, as with real agents. Events are delivered between runs.
     await tacho.run({ agentId: 'agent-1', agentName: 'Support agent' }, async () => {
       for (const { tool, risk } of FACTS) {
         const call = { toolName: tool.name, input: tool.input, riskSignals: risk?.signals ?? [] }
@@ -75,7 +75,7 @@ async function guarded(count: number, seconds: number): Promise<Rate> {
   return rateOf(took, (took.length * 1000) / took.reduce((sum, each) => sum + each, 0))
 }
 
-/** Repeats the sample with other texts until there are enough policies, so that no two conditions are equal. */
+/** Repeats the sample policies with other texts, so that no two conditions are equal. */
 function samples(count: number) {
   return Array.from({ length: count }, (_, n) => {
     const { condition, severity, action } = POLICIES[n % POLICIES.length] as SamplePolicy

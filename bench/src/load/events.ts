@@ -1,6 +1,6 @@
 /**
- * The events of the load, each EVENT_BYTES bytes of JSON. Changing texts have a fixed width, so that the next request
- * is made by overwriting digits.
+ * The events of a load, each of EVENT_BYTES bytes of JSON. Changing texts have a fixed width, so the next request is
+ * made by overwriting digits.
  */
 export const BATCH_EVENTS = 100
 export const EVENT_BYTES = 940
@@ -11,7 +11,7 @@ export interface Step {
   payload: Record<string, unknown>
 }
 
-/** The texts that change from event to event, each of a fixed width. */
+/** The texts that differ between events, each of a fixed width. */
 export interface Variable {
   eventId: string
   runId: string
@@ -40,7 +40,7 @@ const STEPS: readonly Step[] = [
   { type: 'TOOL_CALL', label: 'refund_order', payload: { toolName: 'refund_order', latency: 91, error: null } },
   { type: 'AGENT_STEP', label: 'Read the result', payload: { step: 'observe' } },
 ]
-/** As the SDKs record it. */
+/** A failed call, as the SDKs record it. */
 const FAILED_CALL: Step = {
   type: 'TOOL_CALL',
   label: 'refund_order',
@@ -58,7 +58,9 @@ const FAILED_CALL: Step = {
 }
 const INPUT: Step = { type: 'USER_INPUT', label: 'Question', payload: { channel: 'chat' } }
 
-/** The kind of step of an event, or the outcome with which it ends its run. `failed`: how many of a request's events fail. */
+/**
+ * The step of an event, or the outcome with which it ends its run. `failed`: the number of failed events in a request.
+ */
 export function stepAt(index: number, isFirst: boolean, outcome: string | null, failed = 0): Step {
   if (isFirst) return INPUT
   if (outcome !== null) return { type: 'SESSION_OUTCOME', label: 'The run ended', payload: { status: outcome } }

@@ -5,7 +5,7 @@ import { BATCH_EVENTS } from './events.ts'
 
 const SPARE_BYTES = 400
 
-/** Its events are new after each `renew`. */
+/** `renew` gives the batch new events. */
 export function createLargeBatch(): { body: Buffer; renew(body: Buffer): void } {
   const timestamp = Date.now()
   const runId = randomUUID()

@@ -1,4 +1,4 @@
-/** Sends requests in a process of its own, and checks each reply. */
+/** The process that sends requests and checks each reply. */
 import { answer } from '../child.ts'
 import { bodyWriter } from './bodies.ts'
 import { createLargeBatch } from './large-batch.ts'
@@ -16,13 +16,13 @@ export type Load = Pace & {
 }
 
 export type Sent =
-  /** Batches of events. */
+  /** Sends batches of events. */
   | { plot: Plot }
-  /** Traces over OTLP, as large as a batch of events. */
+  /** Sends traces over OTLP, as large as a batch of events. */
   | { spans: true }
-  /** Batches of the largest size. */
+  /** Sends batches of the largest size. */
   | { large: true }
-  /** Paths, requested in turn: each reply has this body, or JSON with so many items. */
+  /** Requests these paths in turn. Each reply must have this body, or JSON with this many items. */
   | { paths: string[]; status: number; expected: string | { items: number } }
 
 type Lanes = (connection: Connection) => Send
@@ -30,7 +30,7 @@ type Lanes = (connection: Connection) => Send
 const PREFIX = '/openapi/v1'
 const SUCCESS = Buffer.from(`{"success":true,"accepted":${BATCH_EVENTS},`)
 
-/** Batches sent so far, by salt, so that no two have the same events. */
+/** Number of batches sent, by salt, so that no two have the same events. */
 const sent = new Map<string, number>()
 
 answer<Load, Paced>((load) =>
@@ -56,7 +56,7 @@ function hasBody(text: string) {
   return (_path: string, body: Buffer): boolean => body.equals(expected)
 }
 
-/** Parsing costs this process more than the request, so each path is checked once. */
+/** Checks each path only once, because parsing costs more than the request. */
 function hasItems(count: number) {
   const checked = new Set<string>()
   return (path: string, body: Buffer): boolean => {
@@ -91,7 +91,7 @@ function traces(url: string, headers: Record<string, string>): Lanes {
     'content-length': template.length,
   })
   return renewed(head, template, renew, (status, body) => {
-    // An empty message: every span was accepted.
+    // An empty reply means that every span was accepted.
     if (status !== 200 || body.length > 0) throw wrong('A trace', status, body)
   })
 }
@@ -104,12 +104,12 @@ function largeBatches(url: string, headers: Record<string, string>): Lanes {
     'content-length': template.length,
   })
   return renewed(head, template, renew, (status, body) => {
-    // Beyond what a tenant may hold, requests are refused at once.
+    // Above a tenant's quota, the server refuses requests at once.
     if (status !== 200 && status !== 503) throw wrong('A large batch', status, body)
   })
 }
 
-/** Each connection sends a copy of its own again and again, with new ids. */
+/** Each connection sends its own copy repeatedly, with new ids. */
 function renewed(
   head: Buffer,
   template: Uint8Array,

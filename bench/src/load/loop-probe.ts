@@ -1,6 +1,6 @@
 /**
- * Loaded into a server before its program: how long one turn of its event loop held the processor since it was last asked.
- * It counts processor time, because the machine may run other programs in between.
+ * Loaded into a server before its program. Reports the longest turn of its event loop since the previous report, in
+ * processor time, because other programs may run in between.
  */
 import { isMainThread } from 'node:worker_threads'
 
@@ -23,7 +23,7 @@ if (isMainThread && process.send) {
     process.send?.({ heldMs } satisfies Held)
     heldMs = 0
   })
-  // It must not keep the server from ending.
+  // Do not keep the server from ending.
   process.channel?.unref()
 }
 

@@ -1,4 +1,4 @@
-/** The process that sends one worst request after another. */
+/** The process that repeats a worst request. */
 import { request as send } from 'node:http'
 import { answer } from '../child.ts'
 import { addressOf, type Row } from '../../../packages/server/test/setup/route-samples.ts'
@@ -8,7 +8,7 @@ import type { WorstRequest } from './worst-own.ts'
 export interface Loud {
   url: string
   row: string
-  /** Which of its worst requests. */
+  /** Index of the request among the endpoint's worst ones. */
   request: number
   headers: Record<string, string>
   ids: Record<string, string>
@@ -18,7 +18,7 @@ export interface Sent {
   status: number
 }
 
-/** Streams end then. */
+/** Time after which a stream ends. */
 const ANSWER_MS = 20_000
 const STREAM_MS = 300
 

@@ -1,9 +1,9 @@
-/** When requests are sent, and how long their replies take. */
+/** Decides when requests are sent, and measures their replies. */
 import { setTimeout as sleep } from 'node:timers/promises'
 import { timesOf, type Times } from '../stats.ts'
 
 export interface Paced {
-  /** Requests answered before the end of the time. */
+  /** Number of requests that were answered in time. */
   answered: number
   seconds: number
   times: Times
@@ -13,17 +13,17 @@ export interface Paced {
 export type Send = () => Promise<void>
 
 export interface Pace {
-  /** How long, or how many requests. */
+  /** Duration, or number of requests. */
   seconds?: number | undefined
   requests?: number | undefined
-  /** At fixed times; by default, each connection sends again when it has its reply. */
+  /** Sends at fixed times. Default: each connection sends again after its reply. */
   perSecond?: number | undefined
 }
 
 /**
- * Each connection sends until the time or the requests run out. Requests at fixed times are due however slow the replies
- * are. If all connections are busy, a due request waits, and its time includes that wait. Otherwise a slow server would
- * get fewer requests and look faster.
+ * Each connection sends until the time or the requests run out. With fixed times, a request is due even if earlier
+ * replies are slow. If all connections are busy, a due request waits, and the wait counts. Otherwise a slow server
+ * would get fewer requests and look faster.
  */
 export async function paceRequests(connections: readonly Send[], { perSecond, ...until }: Pace): Promise<Paced> {
   const { seconds = Infinity, requests = perSecond === undefined ? Infinity : Math.ceil(seconds * perSecond) } = until
@@ -31,7 +31,7 @@ export async function paceRequests(connections: readonly Send[], { perSecond, ..
   const begun = performance.now()
   const end = begun + seconds * 1000
   let [sent, answered, lastAt] = [0, 0, begun]
-  // At least one request is sent and counts, however slow this process or the reply is.
+  // At least one request is sent and counted, even if this process or the reply is slow.
   const isOver = () => sent >= requests || (perSecond === undefined && sent > 0 && performance.now() >= end)
   async function keepSending(send: Send): Promise<void> {
     while (!isOver()) {
@@ -51,7 +51,9 @@ export async function paceRequests(connections: readonly Send[], { perSecond, ..
   return { answered, seconds: ms / 1000, times: timesOf(took) }
 }
 
-/** Returns when the time of a request begins. The server is not charged for a timer that fires late in this process. */
+/**
+ * The time from which a request is measured. A timer that fires late in this process does not count against the server.
+ */
 async function untilDue(due: number | null): Promise<number> {
   const early = due === null ? 0 : due - performance.now()
   if (early > 0) await sleep(early)

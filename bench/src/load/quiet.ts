@@ -1,4 +1,4 @@
-/** The process of a quiet tenant: it records a few events, and again when it has the answer, and counts how long each took. */
+/** The process of a quiet tenant: records a few events, repeats after the answer, and measures each request. */
 import { randomUUID } from 'node:crypto'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { answer } from '../child.ts'
@@ -7,7 +7,7 @@ import { connect, requestHead, type Connection } from './connection.ts'
 export type Quiet = { begin: true; url: string; headers: Record<string, string> } | { begin: false }
 
 export interface QuietTimes {
-  /** Milliseconds of each request. */
+  /** Milliseconds per request. */
   took: number[]
 }
 

@@ -1,4 +1,4 @@
-/** Records, in a process of its own: through the SDK, or by hand with as little code as possible. */
+/** The process that records: through the SDK, or with minimal handwritten code. */
 import { setImmediate as turn } from 'node:timers/promises'
 import { Tacho } from '@tacho/sdk'
 import { answer } from '../child.ts'
@@ -11,14 +11,14 @@ export interface RecordLoad {
 }
 
 const BATCH = 100
-/** Events between two turns of the event loop, like in a busy host. */
+/** Events between two turns of the event loop, as in a busy host. */
 const STRIDE = 100
 const QUEUED_MAX = 10_000
 
 interface Recorder {
   record(n: number): void
   queued(): number
-  /** Delivers the rest. Returns how many events were accepted in total. */
+  /** Delivers the remaining events. Returns the total number of accepted events. */
   end(): Promise<number>
 }
 
@@ -42,7 +42,7 @@ function withSdk(url: string): Recorder {
   }
 }
 
-/** Serialises an object and sends each full batch. No masking, bounds, retries or spans. */
+/** Serialises events and sends full batches. Without masking, bounds, retries or spans. */
 function byHand(url: string): Recorder {
   const queue: string[] = []
   let accepted = 0

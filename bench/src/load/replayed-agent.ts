@@ -1,6 +1,6 @@
 /**
- * A tape of many events, and the agent that is replayed from it: as a process it does nothing but its guarded calls, one after
- * another. As a child of the benchmark, this module is the host.
+ * A tape with many events, and the agent that replays it: a process that makes one guarded call after another. As a
+ * child of the benchmark, this module is the replay's host.
  */
 import { readFileSync, writeFileSync } from 'node:fs'
 import { Tacho } from '@tacho/sdk'
@@ -9,9 +9,9 @@ import { readTape, tapeText, type Tape } from '../../../packages/cli/src/record/
 import { answer } from '../child.ts'
 
 export interface Replayed {
-  /** From the file of the tape to the verdict. */
+  /** From reading the tape's file to the verdict. */
   seconds: number
-  /** Of the host. */
+  /** Processor time of the host. */
   cpuSeconds: number
   memoryMb: number
   events: number
@@ -20,7 +20,7 @@ export interface Replayed {
 const POLICY = { policyId: 'all', name: 'all', version: '1', condition: 'true', severity: 'LOW', action: 'WARN' }
 const inputOf = (call: number) => ({ call, text: `${call} ${'a question '.repeat(40)}` })
 
-/** Each call has three events: a decision, its beginning and its end. */
+/** Each call has three events: its decision, start and end. */
 export function writeLongTape(file: string, calls: number): void {
   const steps = Array.from({ length: calls }, (_, call): Tape['steps'] => {
     const [step, from, input] = [2 * call + 1, 3 * call, inputOf(call)]

@@ -1,4 +1,4 @@
-/** Clients of the SDK that make a guarded call as soon as their configuration changes. In a process of its own. */
+/** The process with SDK clients that make a guarded call as soon as their configuration changes. */
 import { setTimeout as sleep } from 'node:timers/promises'
 import { Tacho, ToolBlockedError } from '@tacho/sdk'
 import { answer } from '../child.ts'
@@ -10,13 +10,13 @@ interface OpenedSdks {
   apiKey: string
 }
 
-/** `changes`: how many clients decide by the configuration with that revision. */
+/** `changes`: the number of clients that must decide by the configuration of this revision. */
 export type SdkCall = OpenedSdks | { changes: number; revision: string } | { close: true }
 
 const CHANGES_MS = 20_000
 const OPENED_AT_ONCE = 10
 const clients: Tacho[] = []
-/** By revision: a slow client may still decide by the one before. */
+/** By revision, because a slow client may still decide by the earlier one. */
 const decided = new Map<string, WaitingAnswer['decided']>()
 
 answer<SdkCall, WaitingAnswer>(async (call) => {
@@ -26,7 +26,7 @@ answer<SdkCall, WaitingAnswer>(async (call) => {
       const size = Math.min(OPENED_AT_ONCE, call.open - opened)
       await Promise.all(Array.from({ length: size }, (_, index) => open(call, opened + index)))
     }
-    // Waiting begins a second after the first load.
+    // Long polls begin a second after the first load.
     await sleep(3_000)
   }
   if (!('changes' in call)) return { decided: [] }
@@ -34,7 +34,7 @@ answer<SdkCall, WaitingAnswer>(async (call) => {
   const since = () => decided.get(call.revision) ?? []
   while (since().length < call.changes && performance.now() < end) await sleep(2)
   const answered = since()
-  // After a stop, the revision of before comes again.
+  // After a stop, the earlier revision returns.
   decided.delete(call.revision)
   return { decided: answered }
 })
@@ -50,7 +50,7 @@ async function open({ url, apiKey }: OpenedSdks, index: number): Promise<void> {
   clients.push(client)
   const refund = client.guard(async ({ amount }: { amount: number }) => amount, { name: 'refund' })
   await client.configuration.ready(60_000)
-  // The first guarded call loads what the others use.
+  // Make a guarded call first: it loads the modules that all clients share.
   await client.run(() => refund({ amount: 5 }))
   client.configuration.onChange(({ revision }) => void call(revision))
 

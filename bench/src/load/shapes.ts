@@ -10,9 +10,9 @@ export interface Plot {
   shape: Shape
   /** Eight hex digits. */
   salt: string
-  /** Times of the events of request n, in milliseconds. Default: events of just now. */
+  /** The times of events of request n, in milliseconds. Default: now. */
   history?: { from: number; perRequestMs: number }
-  /** How many of the events of a request are failed calls; default: none. */
+  /** Number of failed calls among a request's events. Default: none. */
   failed?: number
 }
 
@@ -22,7 +22,7 @@ export function newPlot(shape: Shape): Plot {
 
 const DAY_MS = 86_400_000
 
-/** A history of so many requests, in order, which begins `ago` days ago and takes `days`. */
+/** A history of this many requests, in order, which begins `ago` days ago and covers `days`. */
 export function newHistory(requests: number, { ago, days }: { ago: number; days: number }): Plot {
   const history = { from: Date.now() - ago * DAY_MS, perRequestMs: (days * DAY_MS) / requests }
   return { ...newPlot('history'), history }
@@ -31,12 +31,12 @@ export function newHistory(requests: number, { ago, days }: { ago: number; days:
 const LIVE_RUNS = 1_000
 const AGENTS = 20
 
-/** Of ten requests, one is a run of 100 events, and nine have eleven shorter runs each. */
+/** Of ten requests, one is a run of 100 events, and nine contain eleven shorter runs each. */
 const HISTORY_REQUESTS = 10
 const SHORT_RUNS = 11
 const SHORT_RUN_EVENTS = 9
 
-/** Event `index` of request `n`: the number of its run, whether it starts the run, and the outcome if it ends it. */
+/** Event `index` of request `n`: its run's number, whether it starts the run, and the outcome if it ends it. */
 interface Part {
   run: number
   isFirst: boolean
@@ -57,7 +57,7 @@ export function partOf(shape: Shape, n: number, index: number): Part {
   }
 }
 
-/** The numbers of the 100-event runs in a history of that many requests. */
+/** Numbers of the runs with 100 events, in a history of this many requests. */
 export function longRunsOf(requests: number): number[] {
   const count = Math.floor(requests / HISTORY_REQUESTS)
   return Array.from({ length: count }, (_, index) => index * (1 + (HISTORY_REQUESTS - 1) * SHORT_RUNS))
@@ -85,7 +85,7 @@ function scattered(n: number): number {
   return (mixed ^ (mixed >>> 16)) >>> 0
 }
 
-/** After this many requests, a shape repeats its kinds of steps. */
+/** The number of requests after which a shape repeats its kinds of steps. */
 export const bodiesOf = (shape: Shape): number => (shape === 'history' ? 2 : 1)
 export const bodyOf = (shape: Shape, n: number): number => (shape === 'history' && n % HISTORY_REQUESTS > 0 ? 1 : 0)
 

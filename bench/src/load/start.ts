@@ -1,4 +1,4 @@
-/** The process that sends load. */
+/** Starts and calls the process that sends load. */
 import { startChild } from '../child.ts'
 import { spentBetween, type Server } from '../server.ts'
 import type { ServerProcess } from '../server-process.ts'
@@ -7,7 +7,7 @@ import type { Load, Sent } from './load.ts'
 import type { Pace, Paced } from './pace.ts'
 import { newHistory, type Plot } from './shapes.ts'
 
-/** Connections that record at the same time. */
+/** Number of connections that record at the same time. */
 export const CONNECTIONS = 8
 
 type Target = Pick<ServerProcess, 'url' | 'headers'>
@@ -15,7 +15,7 @@ type Target = Pick<ServerProcess, 'url' | 'headers'>
 export interface Recording {
   send: Plot | 'spans'
   seconds: number
-  /** Events a second; by default, as many as the server takes. */
+  /** Events per second. Default: as many as the server accepts. */
   rate?: number
 }
 
@@ -26,19 +26,19 @@ export function startLoad() {
     return child.call({ ...load, url: target.url, headers: target.headers })
   }
 
-  /** Records so many requests of a plot. */
+  /** Records this many requests of a plot. */
   async function fill(server: Server, plot: Plot, requests: number): Promise<void> {
     await send(server, { connections: CONNECTIONS, requests, send: { plot } })
   }
 
-  /** Records so many events of the last weeks, in order. */
+  /** Records this many events of the last weeks, in order. */
   async function fillHistory(server: Server, events: number): Promise<Plot> {
     const plot = newHistory(events / BATCH_EVENTS, { ago: 20, days: 19 })
     await fill(server, plot, events / BATCH_EVENTS)
     return plot
   }
 
-  /** Returns events a second, acknowledgements in milliseconds, and what the server spent on them. */
+  /** Returns events per second, acknowledgement times in milliseconds, and the server's cost. */
   async function record(server: Server, { send: sent, seconds, rate }: Recording) {
     const perSecond = rate === undefined ? undefined : rate / BATCH_EVENTS
     const what = sent === 'spans' ? { spans: true as const } : { plot: sent }

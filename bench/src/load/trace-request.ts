@@ -1,4 +1,4 @@
-/** One OTLP request in protobuf: a trace as large as a batch of events. */
+/** An OTLP request in protobuf: a trace as large as a batch of events. */
 import { randomBytes } from 'node:crypto'
 import { create, toBinary } from '@bufbuild/protobuf'
 import { BinaryWriter, WireType } from '@bufbuild/protobuf/wire'
@@ -8,7 +8,7 @@ import { BATCH_EVENTS, EVENT_BYTES } from './events.ts'
 const TRACE_ID = Buffer.alloc(16, 0xee)
 const TEXT = 'The customer asks for a refund of an order that arrived damaged. '
 
-/** A request whose trace id `renew` replaces, without encoding it again. */
+/** A request in which `renew` replaces the trace id, without encoding the request again. */
 export function createTraceRequest(): { body: Buffer; renew(body: Buffer): void } {
   const body = traceRequest()
   const places = placesOf(body, TRACE_ID)
@@ -21,7 +21,7 @@ export function createTraceRequest(): { body: Buffer; renew(body: Buffer): void 
   }
 }
 
-/** Spans as an instrumentation of a model client sends them, padded to the size of an event. */
+/** Spans as an instrumented model client sends them, padded to the size of an event. */
 function traceRequest(): Buffer {
   const begun = BigInt(Date.now() - 60_000) * 1_000_000n
   const make = (filler: string): Uint8Array => {
@@ -56,7 +56,7 @@ function traceRequest(): Buffer {
   return Buffer.from(make(TEXT.repeat(Math.ceil(missing / TEXT.length)).slice(0, missing)))
 }
 
-/** A resource with its scopes, or a scope with its spans: what is shared has field number 1, each member has 2. */
+/** A resource with its scopes, or a scope with its spans: the shared part has field number 1, and each member 2. */
 function group(shared: Uint8Array, members: readonly Uint8Array[]): Uint8Array {
   const writer = new BinaryWriter().tag(1, WireType.LengthDelimited).bytes(shared)
   for (const member of members) writer.tag(2, WireType.LengthDelimited).bytes(member)

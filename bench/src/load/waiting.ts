@@ -1,6 +1,6 @@
 /**
- * Clients that wait for a change of the configuration, as the SDKs do: each holds `GET /runtime-config?wait=25`, asks again after
- * a 304, and decides a call by each new configuration. In a process of its own.
+ * The process with clients that wait for a configuration change, as SDKs do. Each sends `GET /runtime-config?wait=25`,
+ * repeats it after a 304, and decides a call by each new configuration.
  */
 import { setTimeout as sleep } from 'node:timers/promises'
 import { decide, type Policy } from '@tacho/policy/decide.ts'
@@ -16,7 +16,7 @@ export interface Opened {
 
 export type WaitingCall =
   | Opened
-  /** Resolves when so many clients have decided by a new configuration since the call before; or after 20 s. */
+  /** Resolves when this many clients have decided by a new configuration since the previous call, or after 20 s. */
   | { changes: number }
 
 export interface WaitingAnswer {

@@ -1,6 +1,6 @@
 /**
- * The worst requests that the limits allow, made from a row of the routes' tables. A row that this file cannot make one for
- * is an error: then it needs one in worst-own.ts or worst-telemetry.ts.
+ * Makes the worst requests that the limits allow, from a row of the routes' tables. If this file cannot make one for a
+ * row, that is an error: the row then needs an entry in worst-own.ts or worst-telemetry.ts.
  */
 import { brotliCompressSync, constants, gzipSync } from 'node:zlib'
 import { LIMITS } from '@tacho/contract/engine/limits.ts'
@@ -21,12 +21,12 @@ const OTLP_ROWS = Object.entries(OTLP_ROUTES).map(([name, route]): Row => ({ nam
 export const ALL_ROWS: readonly Row[] = [...ROWS, ...OTLP_ROWS, { name: 'mcp', prefix: '', route: MCP_ROUTE }]
 
 const JSON_TYPE = { 'content-type': 'application/json' }
-/** Below the most pieces of a body: PIECES in connections.ts. */
+/** Below the maximum number of body chunks: PIECES in connections.ts. */
 const CHUNKS = 4_000
 const PAGES = 20
 const QUICKLY = { params: { [constants.BROTLI_PARAM_QUALITY]: 4 } }
 
-/** Each is made when it is asked for: all of them take seconds. */
+/** Each request is made on demand, because making all of them takes seconds. */
 export function* worstRequests(row: Row): Generator<WorstRequest, undefined> {
   const { route } = row
   if (route.body) yield* worstBodies(row)
@@ -59,12 +59,12 @@ function* worstBodies({ name, route }: Row): Iterable<WorstRequest> {
   yield { ...request('chunks of one byte', values.slice(0, CHUNKS)), chunkBytes: 1 }
 }
 
-/** Fill the room of a free member, in bytes and in values. */
+/** Makes a value that fills a free member, up to this many bytes and values. */
 type Filler = (bytes: number, values: number) => string
 
 const list = (item: string): Filler => {
   const size = item.length + 1
-  // The limit counts a comma and what opens an object.
+  // The limit counts a comma and an opening brace as a value each.
   const each = item.startsWith('{') ? 2 : 1
   return (bytes, values) =>
     `[${`${item},`.repeat(Math.max(0, Math.min(Math.floor(values / each), Math.floor(bytes / size)) - 2))}${item}]`
@@ -93,7 +93,7 @@ const FILLERS: Record<string, Filler> = {
 
 const HOLE = '@@hole@@'
 
-/** A valid body, with the filler in each member that takes anything, or in one beside those that the schema knows. */
+/** A valid body in which the filler is the value of each free member, or of a member that the schema does not know. */
 function filled(schema: JsonSchema, fill: Filler, bytes: number): string {
   const whole = JSON.stringify(withHoles(schema))
   const holes = whole.split(`"${HOLE}"`).length - 1
@@ -103,7 +103,7 @@ function filled(schema: JsonSchema, fill: Filler, bytes: number): string {
   return whole.replaceAll(`"${HOLE}"`, () => content)
 }
 
-/** Lists of events have their own limit of values. */
+/** Whether the body is a list of events, which has its own limit of values. */
 const isRaw = (schema: JsonSchema): boolean => schema.type === 'array'
 
 function withHoles(schema: JsonSchema): unknown {
@@ -129,7 +129,7 @@ interface Bounded extends JsonSchema {
   maximum?: number
 }
 
-/** Every member, with the longest texts and lists. */
+/** A body with every member, and the longest texts and lists. */
 function fullOf(given: JsonSchema, bytes: number, name = ''): unknown {
   const schema = given as Bounded
   const type = [schema.type].flat()[0]
@@ -148,7 +148,7 @@ function fullOf(given: JsonSchema, bytes: number, name = ''): unknown {
   return 'x'.repeat(Math.max(1, Math.min(schema.maxLength ?? bytes, Math.floor(bytes / 2))))
 }
 
-/** Lists whose items are all wrong, texts that are no texts, and many members that are not known. */
+/** An invalid body: lists of invalid items, values that are no texts, and many unknown members. */
 function wrongOf(schema: JsonSchema, bytes: number): unknown {
   if (schema.type === 'array') return Array.from({ length: 100 }, () => wrongOf(schema.items ?? {}, bytes / 100))
   const members = Object.entries(schema.properties ?? {})
@@ -168,7 +168,7 @@ function worstQueries({ properties = {} }: JsonSchema, required: Record<string, 
   const limit = (properties['limit'] as Bounded | undefined)?.maximum
   const widest: Record<string, string> = {
     ...required,
-    // Of versions.
+    // `from` and `to` are versions here.
     ...(names.includes('from') && !isTime(properties['from']) && { from: '1', to: '2' }),
     ...(limit && { limit: String(limit) }),
     ...(names.includes('from') && isTime(properties['from']) && { from: '2000-01-01T00:00:00.000Z' }),

@@ -1,20 +1,20 @@
-/** Worst bodies whose meaning the schema does not say: conditions, lines of an export, and messages to /mcp. */
+/** Worst bodies that a schema cannot describe: conditions, lines of an export, and messages to /mcp. */
 import { LIMITS } from '@tacho/contract/engine/limits.ts'
 import { POLICY_LIMITS } from '@tacho/policy/limits.ts'
 
 export interface WorstRequest {
-  /** What is worst about it. */
+  /** The property that makes it a worst case. */
   kind: string
   query?: Record<string, string>
   headers?: Record<string, string>
   body?: Buffer
-  /** Bytes of a chunk, if it is sent in chunks. */
+  /** Size of a chunk in bytes, if the body is sent in chunks. */
   chunkBytes?: number
-  /** Follow the cursors of so many pages first. */
+  /** Number of pages to follow before this request. */
   pages?: number
 }
 
-/** By what is worst, the members that replace those of a valid body. */
+/** The members that replace those of a valid body, by kind of worst case. */
 export function ownMembers(name: string, bytes: number): Record<string, object> {
   if (name === 'importEnvironment') return lines(bytes)
   if (name === 'createPolicy' || name === 'createPolicyVersion' || name === 'createSimulation') return CONDITIONS

@@ -1,4 +1,4 @@
-/** Worst requests of OpenTelemetry, in JSON and in protobuf. */
+/** Worst requests of OpenTelemetry, as JSON and as protobuf. */
 import { gzipSync } from 'node:zlib'
 import { LIMITS } from '@tacho/contract/engine/limits.ts'
 import type { OtlpSignal } from '@tacho/contract/web/protocol-routes.ts'
