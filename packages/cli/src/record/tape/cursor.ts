@@ -1,6 +1,6 @@
 /**
- * Answers from a tape, by content. A step is ready when every step that ended before its begin was asked for. Calls that
- * one answer of a model asked for may come in any order.
+ * Answers from a tape, by content. A step is ready when every step that ended before its begin was asked for. Calls
+ * that one answer of a model asked for may come in any order.
  *
  *   following --an equal request or call--> following
  *     |--strict: another one, or the end while steps are left--> stopped
