@@ -1,5 +1,6 @@
-// Brings the pinned Node where the host's is too old, and prints the path of its program. It belongs to the repository or the
-// installed package; if that folder cannot be written to, to the user's cache. Plain JavaScript for Node 20.
+// Downloads the pinned Node if the host's is too old, and prints the path of its program. Node is stored in the
+// repository or the installed package, or in the user's cache if that folder is not writable.
+// Plain JavaScript for Node 20.
 import { spawn, spawnSync } from 'node:child_process'
 import { createHash } from 'node:crypto'
 import {
@@ -22,7 +23,10 @@ import { gunzip } from 'node:zlib'
 const described = fileURLToPath(new URL('pinned-node', import.meta.url))
 const read = (file) => JSON.parse(readFileSync(path.join(described, file), 'utf8'))
 
-/** The sources need `await using`, and better-sqlite3 Node-API 10: without that it crashes without a message. */
+/**
+ * The oldest usable version of Node. The sources need `await using`. better-sqlite3 needs Node-API 10, and crashes
+ * without a message if it is missing.
+ */
 export const OLDEST_HOST = 24
 export const isHostNewEnough = Number(process.versions.node.split('.')[0]) >= OLDEST_HOST
 
@@ -34,7 +38,8 @@ export function pinnedPackage() {
 }
 
 /**
- * The path of the pinned Node's program. If it is not there, npm fetches it, after `say`. Throws an error whose message says why not.
+ * The path of the pinned Node's program. If it is missing, calls `say` and lets npm download it. Throws an error that
+ * says why this is impossible.
  * @param {(name: string) => void} [say]
  */
 export async function bringNode(say) {
@@ -50,7 +55,8 @@ export async function bringNode(say) {
   if (existsSync(program)) return program
   say?.(name)
   mkdirSync(folder, { recursive: true })
-  // Beside its place, so that it appears there whole: another process may bring it at the same time.
+  // Download to a folder beside the final place, and rename it at the end: another process may do the same at this
+  // time.
   const made = mkdtempSync(path.join(folder, 'bring-'))
   try {
     const brought = path.join(made, 'node_modules', name, 'bin/node')
@@ -71,10 +77,10 @@ export async function bringNode(say) {
   return program
 }
 
-/** The other 2,800 files of the package are headers for programs in C: npm takes twice as long to write them. */
+/** The files that are needed. The other 2,800 files are C headers, and npm takes twice as long to write them. */
 const NEEDED = ['package.json', 'LICENSE', 'bin/node']
 
-/** Fetches the package of Node into `made`, checks it, and writes what is needed of it to `made/node_modules`. */
+/** Downloads the package of Node to `made`, checks it, and writes the needed files to `made/node_modules`. */
 async function unpackNode(name, made) {
   const { version, integrity } = read('package-lock.json').packages[`node_modules/${name}`]
   await npm(made, ['pack', `${name}@${version}`, '--pack-destination', made])
@@ -84,7 +90,7 @@ async function unpackNode(name, made) {
   }
   const tar = await promisify(gunzip)(packed)
   const field = (from, length) => tar.toString('latin1', from, from + length).split('\0', 1)[0]
-  // Each file is a header of 512 bytes and its content, filled up to a multiple of 512.
+  // Each file in a tar is a header of 512 bytes and its content, padded to a multiple of 512.
   for (let at = 0; at < tar.length;) {
     const [place, size] = [field(at, 100).replace(/^package\//, ''), parseInt(field(at + 124, 12), 8) || 0]
     if (NEEDED.includes(place)) {
@@ -96,7 +102,7 @@ async function unpackNode(name, made) {
   }
 }
 
-/** Installs what the folder's package-lock.json names. Throws an error whose message says why it could not. */
+/** Installs the packages in the folder's package-lock.json. Throws an error that says why it failed. */
 export function npmCi(folder, args) {
   return npm(folder, ['ci', ...args, '--include=optional'])
 }
@@ -106,7 +112,7 @@ async function npm(folder, args) {
   const child = spawn('npm', all, { cwd: folder, stdio: ['ignore', 'ignore', 'pipe'] })
   let errors = ''
   child.stderr.setEncoding('utf8').on('data', (text) => (errors += text))
-  // npm must end with this process.
+  // End npm together with this process.
   for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP']) process.once(signal, () => child.kill(signal))
   const code = await new Promise((done) => child.on('error', () => done('missing')).on('close', done))
   if (code === 0) return
@@ -134,7 +140,7 @@ function isWritable(folder) {
 
 if (process.argv[1] === fileURLToPath(import.meta.url)) {
   try {
-    // On standard error: the answer of a command is on standard output.
+    // Report on stderr, because stdout belongs to the command.
     const say = (name) =>
       console.error(`tacho: ${process.version} is too old, so npm brings a newer Node once (${name}, 60 MB to fetch)…`)
     console.log(isHostNewEnough ? process.execPath : await bringNode(say))

@@ -1,5 +1,5 @@
-// Builds the console into packages/console/dist if a source is newer than the build. Vite takes half a second.
-// The new folder replaces the old one at the end, so that a server never serves an incomplete build.
+// Builds the console into packages/console/dist if a source is newer than the build. Vite takes half a second. The new
+// folder replaces the old one at the end, so that a server never serves an incomplete build.
 import { spawnSync } from 'node:child_process'
 import { chmodSync, mkdtempSync, renameSync, rmSync } from 'node:fs'
 import path from 'node:path'
@@ -35,14 +35,14 @@ async function build() {
     return
   }
   await compressAssets(made, QUICK)
-  // Only its owner can read a temporary folder, but the server may run as another user.
+  // Only the owner can read a temporary folder, but the server may run as another user.
   chmodSync(made, 0o755)
   try {
     rmSync(dist, { recursive: true, force: true })
     renameSync(made, dist)
   } catch (error) {
     rmSync(made, { recursive: true })
-    // Another build of the same sources was faster.
+    // Another build of the same sources finished first.
     if (error.code !== 'ENOTEMPTY' && error.code !== 'EEXIST') throw error
   }
 }

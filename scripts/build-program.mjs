@@ -25,7 +25,7 @@ import { licencesOf } from './licences.mjs'
 
 const DIST = 'packages/cli/dist'
 const MAIN = 'main.js'
-/** bin/tacho compares the same with the build. */
+/** bin/tacho compares the same files with the build. */
 const SOURCES = [
   'packages/*/src/**',
   'packages/*/package.json',
@@ -34,7 +34,7 @@ const SOURCES = [
   'scripts/build-program.mjs',
 ]
 const PROGRAMS = { main: 'packages/cli/src/main.ts' }
-/** An import of a module of Node reads all its exports, which loads half of Node. `require` loads the module alone. */
+/** `import` of a Node module reads all its exports, which loads half of Node. `require` loads only that module. */
 const HOOK = {
   entryPoints: { hook: 'packages/guards/src/hook/main.ts', 'run-hook': 'packages/guards/src/hook/run-hook.ts' },
   format: 'cjs',
@@ -51,7 +51,7 @@ const HOOK = {
     },
   ],
 }
-/** A test compares these with all calls of moduleUrl(). */
+/** A test compares this list with all calls of moduleUrl(). */
 export const THREADS = {
   writer: 'packages/server/src/storage/sqlite/writer.ts',
   reader: 'packages/server/src/storage/sqlite/reader.ts',
@@ -61,10 +61,10 @@ export const THREADS = {
   'price-thread': 'packages/server/src/prices/price-thread.ts',
 }
 
-/** They read files of their own, or are compiled for one system: an installed program finds them as packages. */
+/** These packages read their own files, or are compiled for one system. An installed program finds them as packages. */
 export const EXTERNAL = ['@pydantic/genai-prices', 'better-sqlite3']
 
-/** Tests start it in their own process. */
+/** Tests start this entry in a separate process. */
 const SERVER = { 'server-process': 'packages/server/src/process/main.ts' }
 
 const DAY = 86_400_000
@@ -76,7 +76,7 @@ export async function buildProgram() {
   const before = statSync(path.join(folder, MAIN), { throwIfNoEntry: false })?.mtimeMs ?? 0
   const startedAt = new Date()
   const names = await writeProgram(folder)
-  // A source that changed meanwhile is newer.
+  // Set the build's time to its start: a source that changed since is then newer.
   utimesSync(path.join(folder, MAIN), startedAt, startedAt)
   removeOld(folder, names, { before, now: startedAt.getTime() })
   return folder
@@ -84,7 +84,7 @@ export async function buildProgram() {
 
 /** Builds into `folder`. Resolves with the names of the files. */
 export async function writeProgram(folder) {
-  // Only a build needs it.
+  // Loaded here, because only a build needs it.
   const { build } = await import('esbuild')
   const id = idOfSources()
   const modules = Object.entries({ ...THREADS, ...SERVER }).map(([name, file]) => [`${name}-${id}`, file])
@@ -97,9 +97,9 @@ export async function writeProgram(folder) {
     platform: 'node',
     target: 'node26',
     external: EXTERNAL,
-    // For program/program.ts and program/program.ts.
+    // Constants that program/program.ts and the hook read.
     define: { TACHO_BUILD: JSON.stringify(id), TACHO_VERSION: JSON.stringify(versionOfBuild()) },
-    // Packages in CommonJS call it.
+    // Defines `require`, which packages in CommonJS call.
     banner: {
       js: "import { createRequire as requireFrom } from 'node:module'\nconst require = requireFrom(import.meta.url)",
     },
@@ -114,7 +114,7 @@ export async function writeProgram(folder) {
   )
   const inputs = Object.assign({}, ...parts.map(({ metafile }) => metafile.inputs))
   files.push({ name: 'THIRD-PARTY-LICENSES', contents: licencesOf('This folder', { inputs }) })
-  // The main module comes last: from then on, the build counts.
+  // Write the main module last. From then on, the build is complete.
   files.sort((a, b) => Number(a.name === MAIN) - Number(b.name === MAIN))
   mkdirSync(folder, { recursive: true })
   for (const { name, contents } of files) {
@@ -140,8 +140,8 @@ export function builtModules() {
 }
 
 /**
- * The version of all packages. A release is the commit with its tag. An image has no repository: there, BUILD_COMMIT names the commit, and
- * BUILD_RELEASE the version if it is a release.
+ * The version of all packages. A release is a commit with a tag. An image has no repository: there, BUILD_COMMIT names
+ * the commit, and BUILD_RELEASE the version of a release.
  */
 export function versionOfBuild() {
   const { version } = JSON.parse(readFileSync(path.join(root, 'package.json'), 'utf8'))
@@ -157,7 +157,7 @@ export function versionOfBuild() {
   return isRelease ? version : `${version}-dev+${commit}`
 }
 
-/** A server that runs starts the threads of its own build. */
+/** An id of the sources. A running server starts threads only from its own build. */
 function idOfSources() {
   const hash = createHash('sha256')
   for (const file of globSync(SOURCES, { cwd: root }).sort()) {
@@ -168,25 +168,24 @@ function idOfSources() {
 }
 
 /**
- * Removes parts of earlier builds a day after they were replaced: until then, a server that runs may load them.
- *
+ * Removes files of an earlier build a day after it was replaced. Until then, a running server may load them.
  * @param {string} folder
  * @param {string[]} names the files of the new build
- * @param {{ before: number, now: number }} times when the build before and the new one began, milliseconds since 1970
+ * @param {{ before: number, now: number }} times when the earlier and the new build began, in Unix milliseconds
  */
 export function removeOld(folder, names, { before, now }) {
   for (const name of readdirSync(folder)) {
     const file = path.join(folder, name)
-    // Another build may have renamed it in the meantime.
+    // Another build may have renamed the file in the meantime.
     const time = statSync(file, { throwIfNoEntry: false })?.mtimeMs
     if (names.includes(name) || time === undefined) continue
-    // Replaced just now. The time says so, and that it belongs to no build any more.
+    // The file was replaced just now. The new time marks it as part of no build.
     if (time >= before) utimesSync(file, new Date(now - 1), new Date(now - 1))
     else if (time < now - DAY) rmSync(file, { force: true })
   }
 }
 
-/** The program runs from its sources if it cannot be built. */
+/** Builds the program. If that fails, the program runs from its sources. */
 export async function tryToBuild() {
   try {
     await buildProgram()

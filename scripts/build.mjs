@@ -1,4 +1,4 @@
-// A build is made again when a source is newer.
+// Decides when a build is out of date: when a source is newer.
 import { globSync, readFileSync, statSync, writeFileSync } from 'node:fs'
 import path from 'node:path'
 import { fileURLToPath } from 'node:url'
@@ -23,12 +23,11 @@ export function isStale(file, sources) {
 
 const [gzip, brotli] = [promisify(gzipWith), promisify(brotliCompress)]
 
-/** Levels of brotli. The best makes the console 8 % smaller and takes longer than Vite, so only packages have it. */
+/** Levels of brotli. The best one makes the console 8 % smaller but takes longer than Vite, so only packages use it. */
 export const [QUICK, BEST] = [6, 11]
 
 /**
- * Writes the compressed files of the console's build, on all cores.
- *
+ * Writes compressed files of the console's build, on all cores.
  * @param {string} folder the build
  * @param {number} quality
  */

@@ -1,5 +1,5 @@
-// Which test files the changes since the upstream branch reach by imports, with what is not committed.
-// Not found: what a test reads or starts as a program. `npm test` runs everything.
+// Finds the test files that changes since the upstream branch affect through imports, including uncommitted changes.
+// Does not see files that a test reads, or starts as a program. `npm test` runs everything.
 import { execFileSync } from 'node:child_process'
 import { existsSync, globSync, readFileSync } from 'node:fs'
 import path from 'node:path'
@@ -24,13 +24,13 @@ function changedFiles() {
   try {
     base = git('merge-base', 'HEAD', '@{upstream}').trim()
   } catch {
-    // A branch that follows none: what is not committed.
+    // A branch without an upstream: use only uncommitted changes.
   }
   const changed = git('diff', '--name-only', base) + git('ls-files', '--others', '--exclude-standard')
   return changed.split('\n').filter((file) => file !== '')
 }
 
-/** By file: those that import it. */
+/** For each file, the files that import it. */
 function importersOf() {
   const importers = new Map()
   const files = globSync(['{packages/*,bench}/{src,test}/**/*.{ts,tsx}', 'scripts/**/*.mjs', 'sdks/**/*.mjs'])

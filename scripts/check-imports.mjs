@@ -10,7 +10,7 @@ const client = 'packages/client/src/**'
 const mcp = 'packages/mcp/src/**'
 const server = 'packages/server/src'
 const sdk = 'packages/sdk/src'
-// The nouns, and the machinery: `web` is HTTP or the page around a page, `engine` what the nouns are made with.
+// The nouns, and the machinery: `web` is HTTP or the frame of a page, `engine` is what the nouns are built from.
 const rooms = [
   'record',
   'runs',
@@ -26,15 +26,16 @@ const rooms = [
 ]
 const inRooms = (folder) => `${folder}/{${rooms.join()}}/**`
 const storage = `${server}/storage`
-// What tables hold, in the words of all layers. Its rules are in domain, its statements in storage/sql.
+// Definitions of what tables contain, for all layers. Their rules are in domain, their statements in storage/sql.
 const rows = `{${storage}/storage.ts,${inRooms(storage)}}`
 const http = `${server}/http`
 const publicSide = `${http}/{record/!(operator-*),runs/runs,approvals/approval{s,-feed,-reader},policies/{runtime-config,configuration-c*},issues/issue-records,tenants/{api-key,credential-cache,rate-limit},web/!(operator-*|mcp|doctor)}.ts`
-// What storage loads of the contract. Each of its threads would load the schema library's hundreds of files again.
+// The parts of the contract that storage may load. Each of its threads would load the schema library's hundreds of
+// files again.
 const contractWords = ['engine/limits', 'engine/words', 'runs/run-filters', 'runs/score-filter'].map(
   (name) => `packages/contract/src/${name}.ts`,
 )
-// Any layer may run a thread, and finds files of this program.
+// Any layer may run a thread, and find files of this program.
 const threads = `${server}/{threads,program}/**`
 // Estimates, for replies and for alerts.
 const prices = `${server}/prices/**`
@@ -47,7 +48,7 @@ const layers = [
   { folder: policy, may: [contract, policy, 'npm/**'] },
   // Only types of the contract: a test of the client checks that none of its code is loaded.
   { folder: client, may: [contract, client, 'npm/eventsource-parser', 'npm/typebox'] },
-  // What models read, by the operator API as any other client.
+  // The tools that models read. Like any other client, they use the operator API.
   { folder: mcp, may: [contract, policy, client, mcp, 'npm/@modelcontextprotocol/server'] },
   {
     folder: `${server}/domain/**`,
@@ -82,12 +83,12 @@ const layers = [
     loads: [...contractWords, `${storage}/**`, ...anyPackage],
     not: ['npm/fastify', 'npm/@fastify/*'],
   },
-  // Answers models with the tools of the MCP server, which read by the operator API.
+  // The MCP endpoint. Its tools use the operator API.
   {
     folder: `${http}/web/mcp-answer.ts`,
     may: [client, mcp, 'npm/@modelcontextprotocol/server', 'npm/fastify'],
   },
-  // The public side does not know the operator's: neither its rooms nor its files.
+  // The public side must not import the operator side: neither its rooms nor its files.
   side(`${http}/web/deps.ts`, `${http}/**`),
   side(publicSide, `${http}/{record,runs,approvals,policies,issues,tenants,web}/!(operator-*).ts`),
   side(`${http}/**`, `${http}/**`),
@@ -97,7 +98,7 @@ const layers = [
     may: [contract, prices, threads, `${server}/domain/**`, rows, ...anyPackage],
     not: ['npm/better-sqlite3', 'npm/pg', 'npm/fastify', 'npm/@fastify/*'],
   },
-  // Every layer loads these, so they import none.
+  // Every layer loads these, so they must not import a layer.
   { folder: threads, may: [threads, 'node/**'] },
   { folder: `${server}/config/**`, may: [contract, `${server}/config/**`, `${server}/domain/**`, ...anyPackage] },
   {
@@ -114,10 +115,10 @@ const layers = [
   // The SDK has no dependencies. Its policy part is bundled with its packages and loaded on first use.
   { folder: `${sdk}/policies.ts`, may: [contract, policy, `${sdk}/**`, 'node/**'] },
   { folder: `${sdk}/**`, may: [`${sdk}/**`, 'node/**'] },
-  // Guards for MCP and coding agents: a client by the SDK alone. They decide with the policies as the SDK does.
+  // Guards for MCP and coding agents. They use Tacho only through the SDK, and decide with policies as the SDK does.
   {
     folder: 'packages/guards/src/**',
-    // The proxy reads answers of models as the integrations do.
+    // The proxy reads model answers like the integrations.
     may: [
       policy,
       sdk,
@@ -129,7 +130,7 @@ const layers = [
       'node/**',
     ],
   },
-  // Tests SDKs of any language through the interface alone.
+  // Tests SDKs of any language through the public interface only.
   { folder: 'packages/sdk-conformance/src/**', may: ['packages/sdk-conformance/src/**', 'node/**'] },
   // Scripted models for tests with real frameworks.
   { folder: 'packages/sdk-integrations/src/**', may: ['packages/sdk-integrations/src/**', 'node/**'] },
@@ -141,9 +142,9 @@ const layers = [
       policy,
       mcp,
       'packages/guards/src/**',
-      // The SDK's rules of delivery: what an answer means, and when to try again.
+      // The SDK's rules for delivery: what a reply means, and when to retry.
       `${sdk}/delivery/{answer,retry}.ts`,
-      // Tapes: what masks change, the form of messages, and the service in memory that a replay has.
+      // For tapes: the effect of masks, the form of messages, and the in-memory service of a replay.
       `${sdk}/{recording/mask,integrations/messages,testing/fake-service,guard/rules}.ts`,
       'packages/cli/src/**',
       `${server}/process/serve.ts`,
@@ -152,18 +153,18 @@ const layers = [
       `${server}/maintenance/**`,
       // The format of exports, which both sides write and check.
       `${server}/domain/data/export-lines.ts`,
-      // The differences of versions, as the server shows them.
+      // The differences between versions, in the server's form.
       `${server}/domain/policies/diff.ts`,
-      // What replays cost, as the server counts and estimates it.
+      // The cost of replays, counted and estimated as in the server.
       `${server}/{prices/price-table,domain/record/usage,storage/runs/usage}.ts`,
-      // The reader of spans, so that imported ones become the same events.
+      // The reader of spans, so that imported spans become the same events.
       `${server}/domain/record/otlp/*.ts`,
       ...anyPackage,
     ],
   },
 ]
 
-/** A side of the server: `own` are the files of the same side that it may import. */
+/** Rules for a side of the server. `own`: the files of that side which it may import. */
 function side(folder, own, not = []) {
   const may = [contract, policy, own, `${server}/domain/**`, rows, `${server}/config/config.ts`, prices, threads]
   return { folder, may: [...may, ...anyPackage], not: ['npm/better-sqlite3', 'npm/pg', ...not] }
@@ -177,7 +178,7 @@ let wrong = 0
 
 for (const file of globSync('packages/*/src/**/*.{ts,tsx}', { cwd: root })) {
   const layer = layers.find(({ folder }) => path.matchesGlob(file, folder))
-  // A new package needs a row above before it may import anything.
+  // A new package needs a rule above before it may import anything.
   const source = readFileSync(path.join(root, file), 'utf8')
   for (const { 2: name, index } of source.matchAll(specifier)) {
     const target = resolve(file, name)
@@ -188,7 +189,8 @@ for (const file of globSync('packages/*/src/**/*.{ts,tsx}', { cwd: root })) {
   }
 }
 
-// A name says which function is meant, without its file. The engines have the same functions in the same files.
+// An exported name must identify one function without its file. The engines are an exception: they have the same
+// functions in the same files.
 const places = new Map()
 const exported = /^export (?:(?:async )?function\*? (\w+)|const (\w+)(?:: [^=\n]+)? = (?:async )?\()/gm
 for (const file of globSync(`${server}/**/*.ts`, { cwd: root })) {
@@ -241,7 +243,7 @@ for (const file of globSync(['{packages/*,bench}/src/**/*.{ts,tsx}', 'scripts/*.
 }
 if (wrong > 0) process.exit(1)
 
-/** Whether the import whose `from` is at `index` is erased. */
+/** Whether TypeScript erases the import whose `from` is at `index`. */
 function isType(source, index) {
   return /^(?:im|ex)port type [^'"]*$/m.test(
     source.slice(source.lastIndexOf('\n', source.lastIndexOf('port type ', index)) + 1, index),
@@ -250,7 +252,7 @@ function isType(source, index) {
 
 function resolve(file, name) {
   if (name.startsWith('.')) return path.join(path.dirname(file), name)
-  // The SDK's part for hosts with a process.
+  // The SDK's part for hosts that have a process.
   if (name === '#process') return `${sdk}/process/node.ts`
   if (name === '#whole') return `${sdk}/process/whole.ts`
   if (name.startsWith('node:')) return name.replace(':', '/')

@@ -1,6 +1,6 @@
-// Holds the migrations that are on main: stores exist that they made, and a store refuses a file that differs from the one that made
-// it. `migrations.sha256` has a line for each, which is added with the migration and never changes.
-// --add    writes the lines of new migrations, and the schema of this version into its upgrade notes
+// Checks that the migrations on main never change: stores made by them exist, and a store refuses a migration that
+// differs from the one that made it. `migrations.sha256` has a line for each migration, which is added with it.
+//   --add    writes the lines of new migrations, and the schema of this version into its upgrade notes
 import { spawnSync } from 'node:child_process'
 import { hash } from 'node:crypto'
 import { appendFileSync, globSync, readFileSync } from 'node:fs'

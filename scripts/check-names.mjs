@@ -5,10 +5,13 @@ import { readFileSync } from 'node:fs'
 import path from 'node:path'
 import { fileURLToPath } from 'node:url'
 
-/** What is published, by us. An owner who publishes a package adds its name here, and the documents may name it. */
+/**
+ * Packages and images that we have published. An owner who publishes one adds its name here; then the documents may
+ * name it.
+ */
 const PUBLISHED = { npm: [], PyPI: [], Docker: [], Homebrew: [], Helm: [], others: [] }
 
-/** What fetches by name, up to the names. */
+/** Commands that download by name, up to the names. */
 const FETCHERS = {
   npm: [
     /\b(?:npx|bunx|npm (?:exec|x|install|i|add|create|init)|pnpm (?:add|dlx|install|create)|yarn (?:global add|add|dlx|create)|bun (?:add|install|x|create))\s/g,
@@ -29,12 +32,11 @@ const FETCHERS = {
   others: [/\b(?:cargo|go|gem|apt|apt-get|apk|dnf|yum|snap|choco|scoop|winget|nix-env) (?:install|add|get)\s/g],
 }
 
-/** A word that one of the programs above would look up: with its version, behind flags and other words. */
+/** A word that one of these commands would look up: with its version, after flags and other words. */
 const NAME = /^(?:npm:|jsr:|docker:\/\/)?(@?tacho(?:[-_][\w-]+)?(?:\/[\w-]+)?)(?:[@:=~<>![].*)?$/
 
 /**
- * The commands in a text that would fetch something of ours from a place that is not ours yet.
- *
+ * The commands in a text that would download one of our names from a registry where we have not published it.
  * @param {string} text
  * @returns {{ line: number, command: string, name: string, registry: string }[]}
  */
@@ -56,11 +58,11 @@ export function strangersIn(text) {
 
 function namesIn(registry, command, words) {
   const isFirstOurs = /^helm (?:install|upgrade|template|repo)/.test(command)
-  // The first word of these is a name that the reader gives, of a release or a repository.
+  // The first word after these is a name that the reader chooses, of a release or a repository.
   const candidates =
     isFirstOurs && !command.endsWith('add') ? words.filter((word) => !word.startsWith('-')).slice(1) : words
   return candidates.flatMap((word, index) => {
-    // The name that a container gets, and what it stores.
+    // The name or volume of a container is no image.
     if (registry === 'Docker' && /^(?:--name|--hostname|--network|-v|--volume)$/.test(candidates[index - 1] ?? ''))
       return []
     const [, name] = NAME.exec(word) ?? []
@@ -75,14 +77,17 @@ function isBuiltHere(registry, name, text) {
   )
 }
 
-/** What the hooks must refuse, what was once written, and what tests this check are no instructions. */
+/** Files that are no instructions: what the hooks must refuse, old documents, and tests of this check. */
 const NO_INSTRUCTIONS =
   /^(CHANGELOG\.md|package-lock\.json|docs\/decisions\/|scripts\/check-names|scripts\/test\/check-names|packages\/guards\/test\/)/
 
-/** Too common in English to be searched for. Members of rows, payloads and interfaces may have them, because programs read these. */
+/**
+ * Words that are too common to be searched for. Members of rows, payloads and interfaces may have these names, because
+ * programs read them.
+ */
 const COMMON = 'told|said|kept|given|found|own|look|bring|hold|few|that|rest|part|fit|bars'
 
-/** Declarations, the first parameter, the parameter of an arrow, and what is left of an object or a list. */
+/** Patterns of declarations, the first parameter, an arrow's parameter, and the remainder of an object or list. */
 const DECLARED = {
   ts: new RegExp(
     String.raw`\b(?:const|let|function\*?|class)\s+(${COMMON})\b(?! \})|(?<![\w.])\(?(${COMMON})\)? =>|\.\.\.(${COMMON})(?= [}\]]|\) =>|: )`,
@@ -94,7 +99,7 @@ const DECLARED = {
   ),
 }
 
-/** Files of which a name is not yet changed. None is added. */
+/** Names that are not yet changed, by file. Do not add any. */
 const FORMER = new Set([
   'packages/cli/src/runs/usage-points.ts',
   'packages/cli/src/tenants/keys.ts',
@@ -109,7 +114,7 @@ const FORMER = new Set([
   'sdks/python/src/tacho_sdk/integrations/pydantic_ai.py',
 ])
 
-/** The declarations of a source file whose name cannot be searched for. */
+/** The declarations in a source file whose names cannot be searched for. */
 export function commonNamesIn(text, ending) {
   return [...text.matchAll(ending === 'py' ? DECLARED.py : DECLARED.ts)].flatMap(({ 0: declared, index }) => {
     const before = text.slice(0, index).split('\n')

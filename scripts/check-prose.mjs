@@ -1,9 +1,10 @@
-// Finds sentences of the documents that open with "What", "Who", "Where", "For" or "Of" and ask nothing: the subject comes too late.
+// Finds sentences in the documents that open with "What", "Who", "Where", "For" or "Of" and are no question: their
+// subject comes too late.
 import { execFileSync } from 'node:child_process'
 import { readFileSync } from 'node:fs'
 
 const OPENERS = /^(What|Who|Whoever|Where|Of|For(?! example\b))\s/
-/** A new paragraph, even without an empty line before it. */
+/** The start of a paragraph, even without an empty line before it. */
 const BLOCK = /^(\s*([-*]|\d+\.)\s|\||#|>|$)/
 
 const files = execFileSync('git', ['ls-files', '*.md'], { encoding: 'utf8' }).trim().split('\n')
@@ -19,7 +20,7 @@ function faultsOf(text) {
   )
 }
 
-/** Prose only: no code, no headings. Cells of tables count if they are sentences. */
+/** The prose of a text, without code and headings. Cells of tables are included if they are sentences. */
 function paragraphsOf(text) {
   const paragraphs = []
   let isCode = false

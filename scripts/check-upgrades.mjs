@@ -11,7 +11,7 @@ const PAGE = 'docs/operations.md'
 const HEADING = '### Upgrade notes\n'
 const SCHEMA = /^Schema (\d+)\.(.*)/
 
-/** The sections below the heading: their version and text. */
+/** The sections below the heading, with version and text. */
 function sectionsOf(page) {
   const [, below = ''] = page.split(HEADING)
   const [notes] = below.split(/^#{1,3} /m)
@@ -57,7 +57,7 @@ export function upgradeFaults(page, changelog, version, schema) {
   return faults
 }
 
-/** The page with a section of this version, which names this schema. */
+/** The page with a section for this version, which names this schema. */
 export function withNotes(page, version, schema) {
   const begun = sectionsOf(page).some((one) => one.version === version)
     ? page

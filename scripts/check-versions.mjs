@@ -1,4 +1,4 @@
-// The version is in package.json of the repository. All packages have the same, because they are released together.
+// Checks that all packages have the version in the repository's package.json, because they are released together.
 //   node scripts/check-versions.mjs           reports which differ
 //   node scripts/check-versions.mjs --write   sets them
 import { globSync, readFileSync, writeFileSync } from 'node:fs'
@@ -7,7 +7,7 @@ import { root } from './build.mjs'
 
 const { version } = JSON.parse(readFileSync(path.join(root, 'package.json'), 'utf8'))
 const NUMBER = String.raw`\d+\.\d+\.\d+[^"]*`
-/** Where a version of ours stands in each kind of file. */
+/** The place of the version in each kind of file. */
 const PLACES = [
   { files: '{packages/*,bench}/package.json', form: `("(?:version|@tacho/[a-z-]+)": ")(${NUMBER})` },
   { files: 'sdks/python/pyproject.toml', form: `(^version = ")(${NUMBER})` },

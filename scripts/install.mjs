@@ -1,6 +1,6 @@
-// Installs the packages of package-lock.json, unless they are installed already: those that the server, the console and the
-// command need, or with --all also those of the tests and checks, which are most. Plain JavaScript for Node 20 or newer, because
-// it also installs the Node that runs everything else.
+// Installs the packages in package-lock.json, unless they are already installed: those that the server, the console and
+// the command need; with --all also those of tests and checks, which are most. Plain JavaScript for Node 20 or newer,
+// because it also installs the Node that runs everything else.
 import { createHash } from 'node:crypto'
 import { existsSync, linkSync, mkdirSync, readdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
 import path from 'node:path'
@@ -10,14 +10,15 @@ import { bringNode, isHostNewEnough, npmCi } from './bring-node.mjs'
 
 const root = fileURLToPath(new URL('..', import.meta.url))
 const at = (...parts) => path.join(root, ...parts)
-/** Runs everything: the host's Node, or the pinned one where that is too old. */
+/** A link to the Node that runs everything: the host's, or the pinned one if the host's is too old. */
 const linkedNode = at('node_modules/.bin/node')
 const stampFile = at('node_modules/.tacho-installed')
 const lockFile = at('.cache/install.lock')
 
 const wantedText = readFileSync(at('package-lock.json'), 'utf8')
 const nodeText = readFileSync(at('scripts/pinned-node/package-lock.json'), 'utf8')
-// Includes the platform: a folder shared with a container may have the binaries of the other system.
+// The stamp includes the platform, because a folder that is shared with a container may have binaries of another
+// system.
 const stamp = `${createHash('sha256')
   .update(wantedText + nodeText)
   .digest('hex')} ${process.platform}-${process.arch}\n`
@@ -38,7 +39,7 @@ if (!isInstalled()) {
 function isInstalled() {
   try {
     const installed = readFileSync(stampFile, 'utf8')
-    // The link breaks when the host's Node is removed.
+    // The link is broken if the host's Node was removed.
     if (!existsSync(linkedNode)) return false
     return installed === COMPLETE + stamp || (installed === stamp && !wantsAll)
   } catch {
@@ -48,7 +49,8 @@ function isInstalled() {
 
 async function install() {
   const byHand = madeByHand()
-  // Node is fetched beside the packages. Until both are there, nothing may be linked: `npm ci` removes node_modules first.
+  // Download Node and the packages at the same time. Link Node only when both are there, because `npm ci` removes
+  // node_modules first.
   const [program] = await Promise.all([
     isHostNewEnough ? process.execPath : bringNode(),
     byHand || withProgress(npmCiHere),
@@ -59,7 +61,10 @@ async function install() {
   writeFileSync(stampFile, (byHand || wantsAll ? COMPLETE : '') + stamp)
 }
 
-/** A seventh of what is installed, and nothing here reads them. `npm test` installs all packages again, with theirs. */
+/**
+ * Removes source maps: a seventh of the installation, and nothing reads them. `npm test` installs all packages again,
+ * with source maps.
+ */
 function dropSourceMaps() {
   for (const { name, parentPath, path: folder } of readdirSync(at('node_modules'), {
     recursive: true,
@@ -69,7 +74,10 @@ function dropSourceMaps() {
   }
 }
 
-/** After a manual `npm install`, npm's own record shows what is installed, so nothing needs to be installed again. */
+/**
+ * Whether somebody ran `npm install`. npm's own record then shows what is installed, so nothing needs to be installed
+ * again.
+ */
 function madeByHand() {
   try {
     const wanted = JSON.parse(wantedText).packages
@@ -84,7 +92,7 @@ function madeByHand() {
   }
 }
 
-/** On a terminal, counts packages and seconds: the first installation takes up to a minute. */
+/** Shows counts of packages and seconds on a terminal, because the first installation takes up to a minute. */
 async function withProgress(act) {
   const { packages } = JSON.parse(wantedText)
   const places = Object.keys(packages).filter((where) => where.includes('node_modules/') && isWanted(packages[where]))
@@ -113,7 +121,7 @@ function isWanted({ dev, link, os, cpu, libc }) {
   return isHere && !link && (wantsAll || !dev)
 }
 
-/** Whatever NODE_ENV says. */
+/** Runs `npm ci` regardless of NODE_ENV. */
 function npmCiHere() {
   return npmCi(root, [wantsAll ? '--include=dev' : '--omit=dev'])
 }
@@ -123,7 +131,10 @@ function checkNode() {
   if (Number(major) < 20) throw new Error(`Node 20 or newer is needed to install; this is ${process.version}.`)
 }
 
-/** A second start waits for the first. The lock file names its process, so the lock of a dead process is replaced. */
+/**
+ * Lets a second start wait for the first. The lock file contains the process id, so the lock of a dead process is
+ * replaced.
+ */
 async function takeLock() {
   const mine = `${lockFile}.${process.pid}`
   try {

@@ -1,10 +1,10 @@
-// The licences of packages that came into a bundle, which must go wherever the bundle goes.
+// Collects the licences of the packages in a bundle. They must be distributed with the bundle.
 import { readdirSync, readFileSync } from 'node:fs'
 import path from 'node:path'
 import { root } from './build.mjs'
 
 /**
- * @param {string} bundle what contains them, for the first line
+ * @param {string} bundle what contains the packages, for the first line
  * @param {Pick<import('esbuild').Metafile, 'inputs'>} metafile
  * @returns {string}
  */

@@ -10,11 +10,11 @@ import { readFileSync, writeFileSync } from 'node:fs'
 const systems = ['aix', 'android', 'darwin', 'freebsd', 'linux', 'netbsd', 'openbsd', 'openharmony', 'sunos', 'win32']
 const processors = ['arm', 'arm64', 'ia32', 'loong64', 'mips64el', 'ppc64', 'riscv64', 's390x', 'wasm32', 'x64']
 const libraries = { gnu: 'glibc', gnueabihf: 'glibc', musl: 'musl', musleabihf: 'musl' }
-/** npm reads it as the registry that is configured. */
+/** npm replaces this registry by the configured one. */
 const PUBLIC_REGISTRY = 'https://registry.npmjs.org/'
 const wrong = []
 
-/** Completes the lock and says what was wrong. */
+/** Completes the lock, and returns what was missing. */
 function complete(lock) {
   for (const [where, { dev, optionalDependencies = {} }] of Object.entries(lock.packages)) {
     for (const [name, version] of Object.entries(optionalDependencies)) {
@@ -42,7 +42,7 @@ function complete(lock) {
     const resolved = `${PUBLIC_REGISTRY}${name}/-/${name.split('/').at(-1)}-${entry.version}.tgz`
     if (entry.resolved === resolved) continue
     wrong.push(`${where} does not name its file in the public registry`)
-    // Where npm writes it: after the version.
+    // npm writes `resolved` after the version.
     const { version, resolved: _, ...others } = entry
     const before = entry.name === undefined ? {} : { name: entry.name }
     lock.packages[where] = { ...before, version, resolved, ...others }

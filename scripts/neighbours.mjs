@@ -1,4 +1,4 @@
-// Checks that the server of one release works with the SDKs of another, and the reverse, from their packed files:
+// Checks that the server of one release works with the SDKs of another one, and vice versa, from their packed files:
 //   node scripts/neighbours.mjs <folder of a release> <folder of another>
 // Each folder has what `npm run release` makes. With one folder, the other release is made from this clone.
 // A policy blocks one call, and a person approves another. Both SDKs record that, and the server shows it.

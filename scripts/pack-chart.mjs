@@ -1,4 +1,5 @@
-// Makes the Helm chart from examples/kubernetes: the objects have one source, and the chart puts values in.
+// Makes the Helm chart from examples/kubernetes, so that objects have one source: replaces values by those of the
+// chart.
 import { execFileSync } from 'node:child_process'
 import { cpSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -8,7 +9,7 @@ import { root } from './build.mjs'
 
 const SOURCE = path.join(root, 'examples/kubernetes')
 
-/** What the chart writes for a text of the examples. Each must be in one of the files. */
+/** Texts of the examples, and what the chart contains instead. Each text must occur in one of the files. */
 const VALUES = [
   [
     /registry\.example\.com\/tacho:[\w.-]+/g,
@@ -25,11 +26,11 @@ const VALUES = [
   [/metadata\.name: monitoring/g, 'metadata.name: {{ .Values.networkPolicy.monitoringNamespace }}'],
   [/requests: \{ cpu: '1', memory: 512Mi \}/g, 'requests: {{ toJson .Values.resources.requests }}'],
   [/limits: \{ memory: 1Gi \}/g, 'limits: {{ toJson .Values.resources.limits }}'],
-  // Names and labels, last: the texts above have the word, too.
+  // Names and labels come last, because the texts above contain the same word.
   [/\bname: tacho(-nothing|-migrate)?(?=$|[ ,])/gm, 'name: {{ .Release.Name }}$1'],
 ]
 
-/** Lines that stand before the line that matches. */
+/** Lines to insert before a matching line. */
 const ADDED = [
   [
     /^ {10}ports:$/m,
@@ -45,7 +46,7 @@ const ADDED = [
   ],
 ]
 
-/** When an object is part of a release, by its kind. */
+/** The condition under which an object is part of a release, by kind. */
 const CONDITIONS = { Ingress: 'ingress.enabled', NetworkPolicy: 'networkPolicy.enabled', Job: 'migrate.enabled' }
 const HOOK = `  annotations:
     helm.sh/hook: pre-install,pre-upgrade
@@ -92,7 +93,7 @@ export function packChart(folder) {
     cpSync(path.join(SOURCE, 'chart'), chart, { recursive: true })
     cpSync(path.join(root, 'LICENSE'), path.join(chart, 'LICENSE'))
     const described = readFileSync(path.join(SOURCE, 'chart/Chart.yaml'), 'utf8')
-    // A tag of an image has no `+`.
+    // The tag of an image must not contain `+`.
     writeFileSync(
       path.join(chart, 'Chart.yaml'),
       described
@@ -100,7 +101,7 @@ export function packChart(folder) {
         .replace(/^appVersion: .*/m, `appVersion: ${version.replace('+', '-')}`),
     )
     for (const [name, text] of Object.entries(templates())) writeFileSync(path.join(chart, 'templates', name), text)
-    // Not tacho-<version>.tgz: so npm names its package.
+    // npm names its own package tacho-<version>.tgz, so the chart has another name.
     const file = path.join(folder, `tacho-chart-${version}.tgz`)
     execFileSync('tar', ['-czf', file, '-C', staged, 'tacho'])
     return file

@@ -17,7 +17,7 @@ import { fileURLToPath } from 'node:url'
 import { versionOfBuild } from './build-program.mjs'
 import { root } from './build.mjs'
 
-/** What builds and checks the packages. */
+/** Packages that build and check ours. */
 const TOOLS = ['setuptools==80.9.0', 'twine==7.0.0']
 const ENVIRONMENT = path.join(root, '.cache', `python-${TOOLS.join('+')}`)
 const BUILD = `import sys
@@ -41,10 +41,10 @@ for file in pathlib.Path('src').rglob('*.py'):
     file.write_text('\\n'.join(lines), encoding='utf-8')
 build_meta.build_wheel(folder)`
 
-/** `0.1.0-dev+23c70e77` as PEP 440 writes it. */
+/** A version in the form of PEP 440: `0.1.0-dev+23c70e77` becomes `0.1.0.dev0+23c70e77`. */
 export const pythonVersion = (version) => version.replace('-dev', '.dev0')
 
-/** The interpreter with the tools. It is installed once. */
+/** The interpreter with these tools. Installs them once. */
 export function toolsForPython() {
   if (!existsSync(ENVIRONMENT)) {
     const partial = `${ENVIRONMENT}.${process.pid}`
@@ -62,7 +62,7 @@ export function toolsForPython() {
   return path.join(ENVIRONMENT, 'bin/python')
 }
 
-/** Writes both into `folder`, and returns their paths. */
+/** Writes the wheel and the source distribution to `folder`. Returns their paths. */
 export function packPython(folder) {
   const python = toolsForPython()
   const version = pythonVersion(versionOfBuild())

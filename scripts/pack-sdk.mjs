@@ -19,9 +19,9 @@ const sdk = path.join(root, 'packages/sdk')
 const ESM = 'dist/esm'
 const COMMON_JS = 'dist/cjs'
 const CUT = 'cut-'
-// Each line takes about a byte of the package.
+// Maximum line length: each line costs about a byte of the package.
 const LINE_CHARS = 4000
-/** Cuts the policy engine and what guards into files below 32 kB. */
+/** Splits the policy engine and the guards into files below 32 kB. */
 const CUTS = [
   'node_modules/@bufbuild/re2/dist/esm/Parser.js',
   'node_modules/@bufbuild/re2/dist/esm/UnicodeTables.js',
@@ -32,8 +32,8 @@ const CUTS = [
 ]
 
 /**
- * The pattern library's parts that only match. The engine takes the program of a pattern from the library and runs it itself
- * (packages/policy/src/pattern/automaton.ts), so these take 2 kB of the package for nothing.
+ * Removes the matching code of the pattern library: 2 kB that nothing uses. The engine gets the compiled pattern from
+ * the library and runs it itself (packages/policy/src/pattern/automaton.ts).
  */
 const MATCHERS = {
   'DFA.js': 'export class DFA {}',
@@ -57,7 +57,7 @@ export async function buildSdk(folder) {
     ...new Set([...entries, ...Object.values(manifest.imports).flatMap((choices) => Object.values(choices))]),
   ])
   declare(folder, entries)
-  // Node reads the package.json that is nearest to a module.
+  // Node reads the package.json nearest to a module.
   const scope = { type: 'commonjs', imports: inside(manifest.imports, '.') }
   writeFileSync(path.join(folder, COMMON_JS, 'package.json'), JSON.stringify(scope))
   writeFileSync(path.join(folder, 'THIRD-PARTY-LICENSES'), licencesOf('dist', metafile))
@@ -66,7 +66,7 @@ export async function buildSdk(folder) {
   cpSync(path.join(root, 'LICENSE'), path.join(folder, 'LICENSE'))
 }
 
-/** Writes the code, and returns what it consists of. */
+/** Writes the code. Returns the sources in it. */
 async function bundle(folder, entries) {
   const { metafile, outputFiles } = await build({
     absWorkingDir: root,
@@ -95,7 +95,7 @@ async function bundle(folder, entries) {
   const again = new Map(files.flatMap(({ whole, code }) => onlyExporting(path.basename(whole), code)))
   for (const { whole, code: full } of files) {
     const file = path.relative(path.join(folder, ESM), whole)
-    // It only exports again what is in a part.
+    // Leave out a file that only exports another part again.
     if (file.startsWith(CUT) || again.has(path.basename(whole))) continue
     const code = full.replaceAll(/\bimport\("([^"]*\/)(\d+\.js)"\)/g, (one, place, name) => {
       const { from, members } = again.get(name) ?? {}
@@ -108,8 +108,8 @@ async function bundle(folder, entries) {
 }
 
 /**
- * A part that is imported later and is also needed at once has no code of its own. Each file takes about a hundred bytes of the
- * package, so whoever imports it takes the names from where they are.
+ * Finds a part without code of its own: what is loaded both on demand and at once is in another part, and this one only
+ * exports it again. Each file costs about a hundred bytes, so importers use the other part instead.
  */
 function onlyExporting(name, code) {
   const [, names, from] = /^export\{([^}]*)\}from"\.\/(\d+\.js)";(?:import"[^"]*";)*\s*$/.exec(code) ?? []
@@ -119,8 +119,9 @@ function onlyExporting(name, code) {
 }
 
 /**
- * Numbers the parts in the order of what is in them. Hashes cannot be compressed, and each change of the sources gave the parts another
- * order, by which the package was up to 500 bytes larger or smaller. Two digits: npm sorts by name.
+ * Numbers the parts by their content. Hashes cannot be compressed, and they changed the order of the parts with each
+ * change of the sources, which made the package up to 500 bytes larger or smaller. Two digits, because npm sorts by
+ * name.
  */
 function shortNames({ outputs }) {
   const parts = Object.entries(outputs).flatMap(([file, { inputs }]) => {
@@ -133,17 +134,18 @@ function shortNames({ outputs }) {
   return (text) => text.replaceAll(/(?<=[/"'])\w{8}(?=\.js)/g, (hash) => numbers.get(hash) ?? hash)
 }
 
-/** By the minifier that comes with Vite: esbuild's takes 8 kB more. */
+/** Uses the minifier of Vite: esbuild's output is 8 kB larger. */
 function minified(text) {
   const { code, errors } = minifySync('part.js', text, { compress: { target: 'es2023' }, mangle: true, module: true })
   if (errors.length > 0) throw new Error(errors[0].message)
-  // The bundler keeps their order, but no part does anything when it is loaded: `sideEffects` is false.
+  // Remove imports without names. The bundler keeps them for their order, but no part has an effect when loaded:
+  // `sideEffects` is false.
   const used = code.replaceAll(/\bimport"[./]+(?:parts\/)?\d+\.js";/g, '')
-  // Bundlers look for a text that is quoted.
+  // Use quotes, because bundlers search for quoted texts.
   return inLines(used.replaceAll(/\bimport\(`([^`$]+)`\)/g, 'import("$1")'))
 }
 
-/** Begins a line before a statement now and then: Node prints the line of an uncaught error. */
+/** Splits the code into lines between statements: Node prints the whole line of an uncaught error. */
 function inLines(code) {
   const starts = []
   const walk = (node) => {
@@ -161,11 +163,14 @@ function inLines(code) {
   return lines + code.slice(from)
 }
 
-/** How the minifier writes imports and exports. */
+/** Imports and exports, as the minifier writes them. */
 const IMPORTS = /\bimport\s*([^"'`;()]*?)(?:\s*from\s*)?("(?:\.\.?\/|#|node:)[^"]+");/g
 const EXPORTS = /\bexport\s*\{([^}]*)\}(?:\s*from\s*("[^"]+"))?(?:;|\s*$)/g
 
-/** The same module in CommonJS. Names have the values that they have at the end of the module: no source has `export let`. */
+/**
+ * Converts a module to CommonJS. Exports have their values at the end of the module, because no source has `export
+ * let`.
+ */
 function commonJs(text) {
   const code = text
     .replaceAll(IMPORTS, (_, names, from) => {
@@ -185,25 +190,25 @@ function commonJs(text) {
       const assigned = `Object.assign(exports,{${members.join(',')}})`
       return from === undefined ? `${assigned};` : `(e=>${assigned})(require(${from}));`
     })
-  // Not a module any more, or this throws.
+  // Throws if the code is still a module.
   void new Script(`(()=>{${code}\n})`)
   return `"use strict";${code}`
 }
 
-/** Writes the declarations that an entry reaches: the others are of our internals. */
+/** Writes the declarations that an entry reaches. The others are internal. */
 function declare(folder, entries) {
   const whole = path.join(folder, 'declarations')
-  // Another checker would learn the same types again.
+  // A second checker would compute the same types again.
   const options = ['--emitDeclarationOnly', '--checkers', '1', '--outDir', whole]
   tsc('-p', path.join(sdk, 'tsconfig.build.json'), ...options)
   const open = new Set(entries.map((source) => compiled(source, '.', '.d.ts')))
-  // A set grows while it is walked. tsc keeps `.ts`, which older compilers refuse.
+  // A set may grow during the loop. tsc keeps `.ts` in imports, which older compilers reject.
   for (const file of open) {
     const text = readFileSync(path.join(whole, file), 'utf8').replaceAll(IMPORT, '$1.js$2')
     for (const [, name] of text.matchAll(/(?:from |import\()'(\.[^'\n]+)\.js'/g)) {
       open.add(path.join(path.dirname(file), `${name}.d.ts`))
     }
-    // Comments about files say nothing of what is declared, editors break the others by themselves, and tsc indents by four.
+    // Remove comments about whole files, line breaks in comments (editors wrap them), and half of tsc's indentation.
     const small = text
       .replace(ABOUT_FILE, '')
       .replaceAll(BROKEN_SENTENCE, ' ')
@@ -214,7 +219,7 @@ function declare(folder, entries) {
 }
 
 const ABOUT_FILE = /^\/\*\*(?:(?!\*\/)[^])*\*\/\n(?=import |export \{|\/\*\*)/
-/** Within a comment, but not after a tag. */
+/** A line break inside a comment, but not after a tag. */
 const BROKEN_SENTENCE = /(?<=\n *\* [^@\n][^\n]*)\n *\* (?=[\w`])/g
 
 /** The relative imports of declarations. */
@@ -232,14 +237,15 @@ function tsc(...args) {
   if (status !== 0) throw new Error(`tsc: ${stdout}`)
 }
 
-/** The manifest of the package. */
+/** The manifest of the published package. */
 function published({ private: _, devDependencies: __, exports, imports, ...manifest }) {
   const entries = Object.entries(exports).map(([name, source]) => {
     const [esm, commonJs] = [ESM, COMMON_JS].map((place) => ({
       types: compiled(source, `./${place}`, '.d.ts'),
       default: compiled(source, `./${place}`, '.js'),
     }))
-    // Where Node can require ESM, a program that uses both has one SDK. TypeScript and old tools know only `require`.
+    // If Node can require ES modules, a program that mixes both forms loads one SDK. TypeScript and old tools know only
+    // `require`.
     return { name, commonJs, conditions: { 'module-sync': esm, require: commonJs, default: esm } }
   })
   // For TypeScript's `moduleResolution: node10`, which does not read `exports`.
@@ -258,7 +264,7 @@ function published({ private: _, devDependencies: __, exports, imports, ...manif
   }
 }
 
-/** The modules that conditions choose, in `place`. */
+/** The modules that conditions select, in `place`. */
 function inside(imports, place) {
   const built = (conditions) =>
     Object.entries(conditions).map(([name, source]) => [name, compiled(source, place, '.js')])
@@ -267,7 +273,7 @@ function inside(imports, place) {
   )
 }
 
-/** What a source is compiled to. */
+/** The path of a compiled source. */
 function compiled(source, place, ending) {
   return source.replace('./src', place).replace(/\.ts$/, ending)
 }
@@ -281,7 +287,7 @@ export async function packSdk(folder) {
   const staged = path.join(folder, 'package')
   mkdirSync(staged, { recursive: true })
   await buildSdk(staged)
-  // npm runs under the Node that runs this.
+  // Run npm with the Node that runs this script.
   const env = { ...process.env, PATH: `${path.join(root, 'node_modules/.bin')}${path.delimiter}${process.env.PATH}` }
   const packed = execFileSync('npm', ['pack', '--json', '--pack-destination', folder], {
     cwd: staged,

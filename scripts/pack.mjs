@@ -16,7 +16,7 @@ const FILES = [
   'packages/cli/{bin,package.json}',
   'packages/console/dist',
   'packages/server/package.json',
-  // Sources are in the build; the program reads the others as files.
+  // The build contains the sources; the program reads these as files.
   'packages/server/src/**/*.{sql,css,svg}',
   'packages/policy/README.md',
   'docs',
@@ -29,14 +29,14 @@ const FILES = [
 
 const PLATFORM = `${process.platform}-${process.arch}`
 
-/** Parts of the packages that run. What they need only to be built or counted stays out. */
+/** Files of packages that are needed at run time. Files for building or counting are left out. */
 const BUNDLED = {
   ...Object.fromEntries(EXTERNAL.map((name) => [name, ['**/*']])),
   'better-sqlite3': ['package.json', 'LICENSE', 'lib/**/*', `prebuilds/${process.platform}*-${process.arch}.node`],
 }
 const NODE = ['package.json', 'LICENSE', 'bin/node']
 
-/** Copies the packages and Node into the package, so that npm installs it without a network. */
+/** Adds the other packages and Node, so that npm can install it without a network. */
 async function bundle(staged, { dependencies, ...rest }) {
   const node = path.join(await bringNode(), '../..')
   const all = { ...dependencies, [path.basename(node)]: readJson(path.join(node, 'package.json')).version }
@@ -57,7 +57,9 @@ async function bundle(staged, { dependencies, ...rest }) {
   return { ...rest, os: [process.platform], cpu: [process.arch], dependencies: all, bundleDependencies }
 }
 
-/** Files of another package, so that it is not installed: its dependency reports each installation to a third party. */
+/**
+ * Copied, so that this package need not be installed: a dependency of it reports each installation to a third party.
+ */
 const COPIES = ['swagger-ui.css', 'swagger-ui-bundle.js', 'swagger-ui-standalone-preset.js', 'LICENSE', 'NOTICE']
 const [COPIED, COPIES_TO] = ['node_modules/swagger-ui-dist', 'packages/server/src/http/web/docs/swagger-ui']
 
@@ -85,7 +87,7 @@ export async function pack(folder, options = {}) {
   }
 }
 
-/** Resolves with a temporary folder of what every package has. */
+/** Resolves with a temporary folder that contains the files of every package. */
 export async function stagePackage() {
   execFileSync(process.execPath, [path.join(root, 'scripts/build-console.mjs')], {
     stdio: ['ignore', 'ignore', 'inherit'],
@@ -105,7 +107,7 @@ export async function stagePackage() {
   }
 }
 
-/** Packs a staged folder. After `offline`, it has the other packages too. */
+/** Packs a staged folder. With `offline`, it includes the other packages. */
 export async function packStaged(staged, folder, { offline = false } = {}) {
   const described = offline ? await bundle(staged, manifest()) : manifest()
   writeFileSync(path.join(staged, 'package.json'), `${JSON.stringify(described, null, 2)}\n`)

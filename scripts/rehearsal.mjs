@@ -1,4 +1,4 @@
-// What scripts/rehearse.mjs and scripts/neighbours.mjs share: commands, programs that serve, and empty projects.
+// Shared by scripts/rehearse.mjs and scripts/neighbours.mjs: runs commands, starts servers, and makes empty projects.
 import { execFileSync, spawn } from 'node:child_process'
 import { mkdirSync, writeFileSync } from 'node:fs'
 import { createServer } from 'node:net'
@@ -10,7 +10,7 @@ const START_MS = 60_000
 const children = []
 process.on('exit', () => children.forEach((child) => child.kill()))
 
-/** The output of a command. Throws with it, if the command fails. */
+/** Returns the output of a command. If the command fails, throws an error with the output. */
 export const run = (cwd, command, args, env = {}) =>
   execFileSync(command, args, {
     cwd,
@@ -27,7 +27,7 @@ export async function freePort() {
   return port
 }
 
-/** Starts a program that serves, and waits until it answers. */
+/** Starts a server program, and waits until it answers. */
 export async function serve(command, args, address, { cwd, env = {} } = {}) {
   const child = spawn(command, args, { cwd, env: { ...process.env, ...env }, stdio: ['ignore', 'pipe', 'pipe'] })
   children.push(child)
@@ -47,7 +47,7 @@ export async function serve(command, args, address, { cwd, env = {} } = {}) {
   throw new Error(`${command} ${args.join(' ')} does not answer:\n${output}`)
 }
 
-/** An empty project with these files. */
+/** Makes a project with only these files. */
 export function project(home, name, files) {
   const folder = path.join(home, name)
   mkdirSync(folder)

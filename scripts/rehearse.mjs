@@ -10,7 +10,7 @@ import { root } from './build.mjs'
 import { freePort, project, run, serve } from './rehearsal.mjs'
 
 const VERSION = '0.1.0'
-/** The tag of a package of Verdaccio is missing from the registry. */
+/** Verdaccio needs an override: the tag of one of its packages is missing from the registry. */
 const VERDACCIO = { private: true, dependencies: { verdaccio: '6.10.4' }, overrides: { 'node-fetch': '2.6.7' } }
 const PYPISERVER = ['pypiserver==2.4.2', 'twine==7.0.0', 'setuptools==80.9.0']
 
@@ -55,7 +55,7 @@ if (given === undefined || given.startsWith('-')) {
 }
 const home = path.resolve(given)
 mkdirSync(home, { recursive: true })
-/** Prints how long a step took, and what it says of it. */
+/** Prints the duration of a step, and its result. */
 async function step(name, act) {
   const begun = performance.now()
   const { note, value } = (await act()) ?? {}
@@ -112,7 +112,7 @@ const npm = await step('npm registry starts', async () => {
     packages: { tacho: anybody, '@tacho/*': anybody, '**': { access: '$all', proxy: 'upstream' } },
     log: { type: 'stdout', format: 'pretty', level: 'warn' },
   }
-  // YAML, of which JSON is a part.
+  // JSON is valid YAML.
   writeFileSync(path.join(home, 'verdaccio.yaml'), JSON.stringify(config))
   const url = `http://127.0.0.1:${port}/`
   await serve(

@@ -17,10 +17,10 @@ import { packSdk } from './pack-sdk.mjs'
 import { pack } from './pack.mjs'
 import { sbomOf } from './sbom.mjs'
 
-/** The largest size of each package, in bytes. */
+/** Maximum size of each package in bytes. */
 export const LARGEST = { server: 15_000_000, sdk: 150_000, wheel: 300_000, sdist: 300_000, chart: 30_000 }
 
-/** The changes of a version, or of the next one between releases. */
+/** The changes of a version; between releases, those of the next one. */
 export function changesOf(version, changelog) {
   const heading = version.includes('-') ? 'Unreleased' : version
   const [, text] = changelog.split(new RegExp(`^## ${heading.replaceAll('.', '\\.')}\\b.*\\n`, 'm'))
@@ -28,7 +28,7 @@ export function changesOf(version, changelog) {
   return text.split(/^## /m, 1)[0].trim()
 }
 
-/** Makes all files of the release in `folder`, which must be empty, and returns the packages by their kind. */
+/** Makes all files of the release in `folder`, which must be empty. Returns the packages by kind. */
 export async function makeRelease(folder) {
   mkdirSync(folder, { recursive: true })
   if (readdirSync(folder).length > 0) throw new Error(`${folder} is not empty`)
@@ -67,7 +67,7 @@ export async function makeRelease(folder) {
   return packages
 }
 
-/** It builds in a folder of its own. */
+/** Builds the SDK in a separate folder. */
 async function packSdkInto(folder) {
   const staged = mkdtempSync(path.join(tmpdir(), 'tacho-sdk-'))
   try {
@@ -79,7 +79,10 @@ async function packSdkInto(folder) {
   }
 }
 
-/** Checks the packages as the registries do. Throws with the output of the first check that fails. Returns what was checked, a line each. */
+/**
+ * Checks the packages as the registries do. Returns one line for each check. Throws with the output of the first one
+ * that fails.
+ */
 export function checkPackages(packages) {
   const done = Object.entries(packages).map(([kind, file]) => {
     const { size } = statSync(file)
@@ -94,7 +97,7 @@ export function checkPackages(packages) {
     return done.push(`checked by ${name}`)
   }
   const { server, sdk, wheel, sdist, chart } = packages
-  // A version between releases needs a tag of its own.
+  // npm publishes a version between releases only with an explicit tag.
   for (const file of [server, sdk]) {
     const args = ['publish', '--dry-run', '--ignore-scripts', '--access', 'public', '--tag', 'next', file]
     check(`npm publish --dry-run ${path.basename(file)}`, 'npm', args)

@@ -1,11 +1,12 @@
-// The list of what a package of ours consists of, in CycloneDX. From package-lock.json: `npm sbom` refuses the override of a package.
+// Lists the components of one of our packages, in CycloneDX. Reads package-lock.json, because `npm sbom` rejects a
+// package with an override.
 import { readFileSync } from 'node:fs'
 import path from 'node:path'
 import { root } from './build.mjs'
 
 /**
  * @param {{ name: string, version: string, purl: string }} subject
- * @param {string[]} workspaces the folders whose dependencies it contains
+ * @param {string[]} workspaces the folders with the dependencies of the package
  */
 export function sbomOf({ name, version, purl }, workspaces) {
   const { packages } = JSON.parse(readFileSync(path.join(root, 'package-lock.json'), 'utf8'))
@@ -32,13 +33,13 @@ export function sbomOf({ name, version, purl }, workspaces) {
   }
 }
 
-/** The places of all packages that the workspaces need at run time. */
+/** All packages that the workspaces need at run time, by place. */
 function reached(packages, workspaces) {
   const open = new Set(workspaces)
   const places = new Set()
-  // A set grows while it is walked.
+  // A set may grow during the loop.
   for (const where of open) {
-    // Not the optional ones: they are for other platforms, or unused.
+    // Leave out optional packages: they are for other platforms, or unused.
     for (const name of Object.keys(packages[where].dependencies ?? {})) {
       const place = placeOf(packages, where, name)
       if (place === undefined) continue
@@ -50,7 +51,7 @@ function reached(packages, workspaces) {
   return places
 }
 
-/** As Node looks for it: beside the package, or in a folder above. */
+/** Searches like Node: beside the package, then in the folders above. */
 function placeOf(packages, where, name) {
   for (let folder = where; ; folder = folder.replace(/(?:^|\/)(?:node_modules\/)?(?:@[^/]+\/)?[^/]*$/, '')) {
     const place = path.posix.join(folder, 'node_modules', name)
