@@ -31,7 +31,7 @@ const BEFORE_TOOL = /^\W*(pre|before)[\W_]*tool/i
 
 /**
  * Null if the text is not a hook record, or precedes a tool call that cannot be decided.
- *   @param step the agent's name of the step, if its records do not contain it.
+ * @param step the agent's name of the step, if its records do not contain it.
  */
 export function readRecord(agent: AgentName, text: string, step?: string): HookRecord | null {
   const recordFields = objectOf(text)

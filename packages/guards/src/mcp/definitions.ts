@@ -63,7 +63,7 @@ export class Definitions {
 
   /**
    * Returns the tools of a page that are newly flagged, or flagged with a new digest.
-   *   @param isLast whether the list ends with this page.
+   * @param isLast whether the list ends with this page.
    */
   observe(tools: readonly Json[], isLast: boolean): FlaggedTool[] {
     this.#readAgain()

@@ -207,7 +207,7 @@ class Events {
 
 /**
  * Undefined: the event has no data, or no data that clients parse as JSON.
- *   @throws Error for invalid JSON: some clients accept more than JSON, for example NaN.
+ * @throws Error for invalid JSON: some clients accept more than JSON, for example NaN.
  */
 function eventIn(event: Buffer): unknown {
   // A byte order mark may precede the first one.

@@ -101,8 +101,8 @@ export class GuardedCall {
 
   /**
    * Counts the call from now on.
-   *   @param act is called synchronously after the last check, so nothing can change in between.
-   *   @throws ToolBlockedError if the call may not run.
+   * @param act is called synchronously after the last check, so nothing can change in between.
+   * @throws ToolBlockedError if the call may not run.
    */
   async admit<T>(act: (admitted: Admitted) => T): Promise<Awaited<T>> {
     const caller = new LeavingCaller(this.#parts.core, this.#part.context, this.#call.signal)

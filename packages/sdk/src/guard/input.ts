@@ -38,7 +38,7 @@ export interface TakenCall {
 
 /**
  * @param rawInput what `detached` returned.
- *   @param hasDates whether a Date counts as its ISO text.
+ * @param hasDates whether a Date counts as its ISO text.
  */
 export function takeInput(rawInput: unknown, hasDates = false): TakenInput {
   try {

@@ -63,7 +63,7 @@ export class ModelCall {
   /**
    * Reads `request` now, because the host may change it later. @param inside the guarded call around the model call, if
    * it is not `parent`.
-   *   @param isSilent the framework does not pass errors on to the host.
+   * @param isSilent the framework does not pass errors on to the host.
    */
   constructor(
     tacho: Recorder,

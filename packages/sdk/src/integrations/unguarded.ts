@@ -4,7 +4,7 @@ import { beginPart } from './host.ts'
 
 /**
  * @internal Returns a tool that cannot be guarded, and records that it runs unguarded.
- *   @throws TypeError unless the host allows that.
+ * @throws TypeError unless the host allows that.
  */
 export function unguarded<Tool>(
   tacho: Recorder,

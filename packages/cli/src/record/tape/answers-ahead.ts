@@ -91,7 +91,7 @@ export class AnswersAhead {
 
   /**
    * @param row the next calls, if each must follow the previous one.
-   *   @returns JSON of their answers, for this client.
+   * @returns JSON of their answers, for this client.
    */
   next(row: Iterable<ToolStep>, client: string, answerTo: (step: ToolStep) => object): string[] {
     if (this.#isOver || this.#isShared || this.isOut) return []

@@ -25,7 +25,7 @@ interface Part {
 
 /**
  * Reads the calls that ended since the last read, oldest first. Also returns the place to continue from.
- *   @param cwd only sessions of this folder; null for all.
+ * @param cwd only sessions of this folder; null for all.
  */
 export async function readSessionDatabase(
   file: string,
