@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Iterator
+from dataclasses import replace
 from functools import cache
 from itertools import pairwise
 from pathlib import Path
@@ -391,7 +392,7 @@ def test_generated_code_and_indexes_give_what_a_walk_over_all_calls_gives(monkey
     with monkeypatch.context() as patch:
         for name in ("comparison", "origin", "_leaf"):
             patch.setattr(generate._Code, name, lambda _self, _node: None)
-        patch.setattr(build, "build_loop_of_calls", lambda _: None)
+        patch.setattr(build, "build_loop_of_calls", lambda *_: None)
         plain = [compile_condition(source) for source in sources]
 
     def result(condition: Any, facts: Facts) -> tuple[object, ...]:
@@ -411,13 +412,17 @@ def test_generated_code_and_indexes_give_what_a_walk_over_all_calls_gives(monkey
         return {**fields, "ok": some.choice([True, False]), **({"none": float("nan")} if some.random() < 0.2 else {})}
 
     for length in (0, 1, 7, 40, 1_100):
-        history = RunHistory()
+        history, prepared = RunHistory(), RunHistory()
         for number in range(length):
             tool, big = some.choice(["read", "read", "verify"]), "z" * (9_000 if number % 40 == 9 else 1)
             read_input = {name: one for name, one in given().items() if name != "none"} | {"big": big}
             made_input = None if some.random() < 0.1 else read_input
             decision, labels = some.choice(["ALLOW", "WARN"]), some.choice([(), ("untrusted",)])
-            history.ended(HistoryCall(tool, made_input, some.random() < 0.8, decision, (), labels, "o"))
+            ended = HistoryCall(tool, made_input, some.random() < 0.8, decision, (), labels, "o")
+            history.ended(ended)
+            prepared.ended(ended)
+            for prepare in (prepare for one in generated for prepare in one.preparations):
+                prepare(prepared)
             if number % 101 and length - number > 3:
                 continue
             for _ in range(4):
@@ -425,6 +430,28 @@ def test_generated_code_and_indexes_give_what_a_walk_over_all_calls_gives(monkey
                 tool = some.choice(["pay", "send"])
                 facts = Facts(tool, given(), 0, run_tool_calls=2, tool_labels=call_labels, run_history=history)
                 for one, other in zip(generated, plain, strict=True):
-                    assert result(one, facts) == result(other, facts), (one.source, facts.tool_input)
+                    walked = result(other, facts)
+                    assert result(one, facts) == walked, (one.source, facts.tool_input)
+                    assert result(one, replace(facts, run_history=prepared)) == walked, (one.source, facts.tool_input)
         facts = Facts("pay", given(), 0)
         assert [result(one, facts) for one in generated] == [result(other, facts) for other in plain]
+
+
+def test_a_prepared_history_answers_a_decision_without_a_look_at_its_calls() -> None:
+    conditions = [
+        _compiled('run.calls.exists(c, c.tool == "pay" && c.ok && c.input.id == tool.input.id)'),
+        _compiled("run.calls.all(c, c.input.id != tool.input.id || c.ok)"),
+        _compiled("run.calls.filter(c, !c.ok).size() > 40"),
+        _compiled('run.calls.exists(c, c.tool == "verify" && c.ok)'),
+    ]
+    history = RunHistory()
+    for number in range(50):
+        history.ended(HistoryCall("pay", {"id": str(number)}, number % 2 > 0, "ALLOW", (), (), "o"))
+        for prepare in (prepare for one in conditions for prepare in one.preparations):
+            prepare(history)
+    for calls in (history.calls, history.calls_of("pay")):
+        # Without a tool, an input of its own, and an outcome, so any look fails the condition.
+        calls[:] = [{"input": None}] * len(calls)
+    for condition in conditions:
+        outcome = evaluate(condition, Facts("pay", {"id": "new"}, 0, run_history=history))
+        assert outcome.matched is not None, (condition.source, outcome)

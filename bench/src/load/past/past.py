@@ -14,6 +14,7 @@ from tacho_sdk import Policy
 from tacho_sdk.policy.decide import decide
 from tacho_sdk.policy.facts import Facts
 from tacho_sdk.policy.history.run_history import HistoryCall, RunHistory
+from tacho_sdk.policy.history.tool_labels import preparations_for
 
 NOW = 1_780_000_000_000
 LONG_CHARS = 262_144
@@ -24,6 +25,7 @@ OUTPUTS = 12
 class ByEngine:
     def __init__(self, policies: list[Policy]) -> None:
         self._policies = policies
+        self._preparations = preparations_for(policies)
         self.history = RunHistory()
 
     def said(self, words: str) -> None:
@@ -32,6 +34,9 @@ class ByEngine:
     def ended(self, call: dict[str, Any]) -> None:
         facts = (call["tool"], call["input"], call["ok"], call["decision"], call["does"], call["labels"], call["output"])
         self.history.ended(HistoryCall(*facts))
+        # As the SDK does it: outside of a decision.
+        for prepare in self._preparations:
+            prepare(self.history)
 
     def given(self, call: dict[str, Any]) -> Facts:
         return Facts(call["tool"], call["input"], NOW, tool_labels=call["labels"], run_history=self.history)

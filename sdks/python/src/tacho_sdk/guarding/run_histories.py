@@ -18,7 +18,7 @@ from ..core import now_ms
 from ..limits import PAYLOAD_LEVELS
 from ..policy.history.recorded_history import RecordedHistory
 from ..policy.history.run_history import RunHistory
-from ..policy.history.tool_labels import faults_of_labels, read_history
+from ..policy.history.tool_labels import faults_of_labels, preparations_for, read_history
 from ..recording.context import RunScope
 from ..recording.plain import to_plain
 from ..recording.run_state import RunState
@@ -46,12 +46,16 @@ class RunHistories:
         self._is_needed = read_history(defaults.policies)
         # A policy of one tool needs histories.
         self._is_forced = self._is_needed
+        self._preparations = preparations_for(defaults.policies)
 
     def observe(self, scope: RunScope, event_type: str, payload: Mapping[str, Any] | None) -> None:
         """An event of a run, before it is masked."""
         state = scope.state
         if self._needs():
-            self._of(state).see(event_type, payload)
+            recorded = self._of(state)
+            recorded.see(event_type, payload)
+            for prepare in self._preparations:
+                prepare(recorded.history)
         elif event_type == "LLM_CALL":
             state.messages = payload.get("messages") if isinstance(payload, Mapping) else None
         elif event_type == "USER_INPUT" and len(state.user_inputs) < _SAID_MAX:
@@ -81,6 +85,8 @@ class RunHistories:
         if current is not self._checked:
             self._checked = current
             self._is_needed = current is not None and read_history(current.policies)
+            served = () if current is None else current.policies
+            self._preparations = preparations_for((*served, *self._defaults.policies))
         return self._is_needed or self._is_forced
 
     def _of(self, state: RunState) -> RecordedHistory:

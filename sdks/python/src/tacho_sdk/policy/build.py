@@ -9,7 +9,7 @@ from .functions import FUNCTIONS, METHODS, Implementation
 from .generate import generate
 from .literals import build_comparison
 from .loops import LoopParts, SoughtInput, build_loop
-from .loops_of_calls import build_loop_of_calls
+from .loops_of_calls import Preparation, build_loop_of_calls
 from .operators import OPERATORS, negate
 from .pattern import compile_pattern
 from .syntax import (
@@ -41,6 +41,14 @@ from .variables import VARIABLE_NAMES
 _Names = Mapping[str, int]
 """Visible loop variables and their slots in the scope."""
 _NO_NAMES: _Names = {}
+
+
+class TopNames(dict[str, int]):
+    """Around a whole condition, where no loop variable is visible."""
+
+    def __init__(self) -> None:
+        self.preparations: list[Preparation] = []
+        """What can be done for its loops when a call has ended."""
 
 
 def build(node: Node, names: _Names = _NO_NAMES) -> Step:
@@ -249,7 +257,8 @@ def _build_loop_at(node: MethodNode, loop: str, names: _Names) -> Step:
         past=past_of(node) if place == 0 else None,
         sought=None if sought is None else SoughtInput(only_tool_of(node), sought[0], build(sought[1])),
     )
-    return build_loop_of_calls(parts) or build_loop(parts)
+    preparations = names.preparations if isinstance(names, TopNames) else []
+    return build_loop_of_calls(parts, preparations) or build_loop(parts)
 
 
 def _build_iterable(node: MethodNode, names: _Names) -> Step:

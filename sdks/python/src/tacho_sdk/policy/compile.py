@@ -5,11 +5,12 @@ from __future__ import annotations
 import threading
 from dataclasses import dataclass
 
-from .build import build
+from .build import TopNames, build
 from .check import check_types
 from .constants import check_constants
 from .facts import FactReader, Facts, OwnNameReader
 from .limits import CACHED_CONDITIONS, EVALUATION_STEPS, SOURCE_CHARS
+from .loops_of_calls import Preparation
 from .parse import parse
 from .position import Fault, Position, in_order, position_at, units
 from .rules import check_rules
@@ -29,6 +30,8 @@ class Condition:
     """Whether it reads `tool.server`: then `tool.name` is the tool's own name."""
     reads_history: bool = False
     """Whether it needs the past of the run."""
+    preparations: tuple[Preparation, ...] = ()
+    """What can be done for it when a call has ended."""
     tools: tuple[str, ...] = ()
     """The only tools for which the condition can be true. It is false for all others without reading facts. Empty: any tool."""
 
@@ -88,7 +91,10 @@ def _compile(source: object, of_labels: bool) -> Condition | NotACondition:
         hint = "compare it with a value, for example == true" if is_dynamic(type_) else f"this is {show_type(type_)}"
         return refuse(f"a condition must be true or false; {hint}", 0, len(source))
     reads_server = _reads_server(root)
-    return Condition(source, build(root), reads_server, _reads_history(root), () if reads_server else tools_of(root))
+    names = TopNames()
+    run = build(root, names)
+    tools = () if reads_server else tools_of(root)
+    return Condition(source, run, reads_server, _reads_history(root), tuple(names.preparations), tools)
 
 
 def _reads_server(node: Node) -> bool:

@@ -5,6 +5,7 @@ and one that asks for a value of an input judges only the calls that have it. Re
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from .loops import LoopParts, SoughtInput, body_of, build_loop
@@ -17,11 +18,21 @@ if TYPE_CHECKING:
 _CALLS = VARIABLE_NAMES.index("run.calls")
 
 
-def build_loop_of_calls(parts: LoopParts) -> Step | None:
-    """None if each decision must read all calls."""
+Preparation = Callable[["RunHistory"], None]
+"""Does what a condition will ask of the past, when a call has ended: a decision would wait for it."""
+
+
+def build_loop_of_calls(parts: LoopParts, preparations: list[Preparation]) -> Step | None:
+    """None if each decision must read all calls. Adds its preparation."""
     if parts.past and parts.loop not in ("map/2", "map/3"):
-        return PastLoop(parts).step
-    return None if parts.sought is None else _judge_sought_calls(parts, parts.sought)
+        past = PastLoop(parts)
+        preparations.append(past.prepare)
+        return past.step
+    sought = parts.sought
+    if sought is None:
+        return None
+    preparations.append(lambda history: history.prepare_places(sought.tool, sought.path))
+    return _judge_sought_calls(parts, sought)
 
 
 class Judged(NamedTuple):
@@ -67,6 +78,14 @@ class PastLoop:
         if known is None or known.forgotten != self._forgotten(history):
             # All calls must be judged again, and perhaps no decision will ask: after 1,000 calls, each forgets one.
             return
+        self._judge_all(history)
+
+    def prepare(self, history: RunHistory) -> None:
+        """Judges the calls of a run before its first decision asks."""
+        if self not in history.loops:
+            self._judge_all(history)
+
+    def _judge_all(self, history: RunHistory) -> None:
         scope = Scope({_CALLS: history.calls}, history)
         try:
             calls = self._parts.iterable(scope)

@@ -30,15 +30,18 @@ class CallIndex:
         # Places of calls that must be judged for every value.
         self._others: list[int] = []
 
-    def places_of(self, calls: Sequence[dict[str, Any]], value: str | float) -> list[int]:
-        """Add the new calls in order."""
+    def add_new(self, calls: Sequence[dict[str, Any]]) -> None:
+        """Adds the calls that it does not have yet."""
         for place in range(self._seen, len(calls)):
             self._add(calls[place], place)
         self._seen = len(calls)
-        places = self._places.get(value, [])
-        known = [places] if isinstance(places, int) else places
         while self._forgotten_inputs < len(calls) and "input" not in calls[self._forgotten_inputs]:
             self._forgotten_inputs += 1
+
+    def places_of(self, value: str | float) -> list[int]:
+        """Of the calls that were added, in order."""
+        places = self._places.get(value, [])
+        known = [places] if isinstance(places, int) else places
         first = self._forgotten_inputs
         if first == 0 and not self._others:
             return known

@@ -158,8 +158,17 @@ class RunHistory:
             if index is None and len(self._indexes) >= _INDEXES_MAX:
                 return None
             index = self._indexes[tool, path] = CallIndex(path, self.forgotten_calls)
-        calls = self.calls if tool is None else self.calls_of(tool)
-        return index.places_of(calls, value)  # type: ignore[arg-type]
+        index.add_new(self.calls if tool is None else self.calls_of(tool))
+        return index.places_of(value)  # type: ignore[arg-type]
+
+    def prepare_places(self, tool: str | None, path: tuple[str, ...]) -> None:
+        """Adds the calls that the index does not have yet, outside of a decision."""
+        index = self._indexes.get((tool, path))
+        if index is None and len(self._indexes) < _INDEXES_MAX:
+            index = self._indexes[tool, path] = CallIndex(path, self.forgotten_calls)
+        # After 1,000 calls, each forgets one, and perhaps no decision asks for these.
+        if index is not None and index.forgotten_calls == self.forgotten_calls:
+            index.add_new(self.calls if tool is None else self.calls_of(tool))
 
     def remember_loop(self, loop: PastLoop, judged: Judged) -> None:
         if len(self.loops) >= _CACHED_MAX and loop not in self.loops:

@@ -10,6 +10,7 @@ from typing import Protocol
 
 from ..compile import NotACondition, compiled, evaluate
 from ..facts import Facts, name_parts
+from ..loops_of_calls import Preparation
 from .run_history import UNKNOWN
 
 
@@ -67,6 +68,12 @@ def read_history(policies: Iterable[_HasCondition]) -> bool:
         if not isinstance(result, NotACondition) and result.reads_history:
             return True
     return False
+
+
+def preparations_for(policies: Iterable[_HasCondition]) -> list[Preparation]:
+    """What prepares a history for the next decision by these policies, when a call has ended."""
+    known = (compiled(policy.condition) for policy in policies)
+    return [prepare for one in known if not isinstance(one, NotACondition) for prepare in one.preparations]
 
 
 def _evaluated(source: str, facts: Facts) -> bool | None:
