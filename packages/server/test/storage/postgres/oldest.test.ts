@@ -3,6 +3,7 @@ import { after, before, describe, test } from 'node:test'
 import { whyMissing } from '../../setup/postgres-binaries.ts'
 import { databasesOf, startPostgres, type PostgresServer, type TestDatabases } from '../../setup/postgres-server.ts'
 import { conformanceSuite } from '../suite/all.ts'
+import { forSqlOnly } from '../suite/open.ts'
 import { opensIn } from './open-store.ts'
 
 const missing = whyMissing('oldest')
@@ -19,5 +20,5 @@ function onOldest(): void {
   })
   after(() => server.close())
 
-  conformanceSuite(opensIn(() => databases))
+  conformanceSuite(forSqlOnly(opensIn(() => databases)))
 }

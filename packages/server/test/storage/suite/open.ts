@@ -12,6 +12,23 @@ interface Opened {
 /** Opens an empty store of one engine. */
 export type OpenStorage = () => Promise<Opened>
 
+/** Stores whose other tests ran on another release of the same engine. */
+const onlyForSql = new WeakSet<OpenStorage>()
+
+/** Leaves out the tests of `decidedHere`. */
+export function forSqlOnly(open: OpenStorage): OpenStorage {
+  onlyForSql.add(open)
+  return open
+}
+
+/**
+ * Options of a slow test of a number that our own code compares, or of random steps through it. Other tests send its statements
+ * too: no release of the engine answers them differently for it.
+ */
+export function decidedHere(open: OpenStorage): { skip: string | false } {
+  return { skip: onlyForSql.has(open) && 'another release of this engine ran it' }
+}
+
 const shared = new WeakMap<OpenStorage, ReturnType<OpenStorage>>()
 
 /**

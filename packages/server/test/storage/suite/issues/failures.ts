@@ -9,7 +9,7 @@ import { uuidv7 } from '../../../../src/storage/engine/uuid.ts'
 import { newRun } from '../../../../src/storage/sql/record/run-state.ts'
 import { newErasure } from '../data/erasure-sample.ts'
 import { decideAll, issueRecord, listAll, newFailure, onlyIssue } from './issue-sample.ts'
-import { ownStorage, type OpenStorage } from '../open.ts'
+import { decidedHere, ownStorage, type OpenStorage } from '../open.ts'
 import { append, batch, event, HOUR, newEnvironment, newId, NOON, outcome, runOf, sampleFailure } from '../sample.ts'
 
 export function failuresSuite(open: OpenStorage) {
@@ -157,7 +157,7 @@ export function failuresSuite(open: OpenStorage) {
       assert.deepEqual([issue.occurrences, issue.runs, issue.agents], [2, 1, 1])
     })
 
-    test('a place has issues for 50 messages of a week; further ones are one issue', async () => {
+    test('a place has issues for 50 messages of a week; further ones are one issue', decidedHere(open), async () => {
       const environmentId = await newEnvironment(storage())
       let count = 0
       async function fail(messages: number, now: number, place = 'one') {
@@ -177,23 +177,27 @@ export function failuresSuite(open: OpenStorage) {
       assert.equal(await fail(60, NOON + 9 * 24 * HOUR), 56 + 50, 'those of the week before last do not count')
     })
 
-    test('an environment opens 200 issues in an hour; what fails otherwise joins its place, or its kind', async () => {
-      const environmentId = await newEnvironment(storage())
-      const known = failureIn('known', 'first', NOON)
-      await storage().recordFailures(environmentId, 'run', [failureIn('known', 'all', NOON, true), known], NOON)
-      const many = Array.from({ length: 230 }, (_, at) => failureIn(`place ${at}`, 'once', NOON))
-      for (let at = 0; at < many.length; at += 20) {
-        await storage().recordFailures(environmentId, 'run', many.slice(at, at + 20), NOON)
-      }
-      await storage().recordFailures(environmentId, 'run', [failureIn('known', 'second', NOON)], NOON)
-      const issues = await listAll(storage(), environmentId)
-      assert.equal(issues.length, 201)
-      const count = (wanted: string) => issues.find(({ title }) => title === wanted)?.occurrences
-      assert.deepEqual([count('all of its kind'), count('all of known'), count('first')], [32, 2, 1])
-      const later = NOON + 2 * HOUR
-      await storage().recordFailures(environmentId, 'run', [failureIn('later', 'again', later)], later)
-      assert.equal((await listAll(storage(), environmentId)).length, 202)
-    })
+    test(
+      'an environment opens 200 issues in an hour; what fails otherwise joins its place, or its kind',
+      decidedHere(open),
+      async () => {
+        const environmentId = await newEnvironment(storage())
+        const known = failureIn('known', 'first', NOON)
+        await storage().recordFailures(environmentId, 'run', [failureIn('known', 'all', NOON, true), known], NOON)
+        const many = Array.from({ length: 230 }, (_, at) => failureIn(`place ${at}`, 'once', NOON))
+        for (let at = 0; at < many.length; at += 20) {
+          await storage().recordFailures(environmentId, 'run', many.slice(at, at + 20), NOON)
+        }
+        await storage().recordFailures(environmentId, 'run', [failureIn('known', 'second', NOON)], NOON)
+        const issues = await listAll(storage(), environmentId)
+        assert.equal(issues.length, 201)
+        const count = (wanted: string) => issues.find(({ title }) => title === wanted)?.occurrences
+        assert.deepEqual([count('all of its kind'), count('all of known'), count('first')], [32, 2, 1])
+        const later = NOON + 2 * HOUR
+        await storage().recordFailures(environmentId, 'run', [failureIn('later', 'again', later)], later)
+        assert.equal((await listAll(storage(), environmentId)).length, 202)
+      },
+    )
 
     test('what a client reported before stays in its own issue, and the service adds nothing', async () => {
       const environmentId = await newEnvironment(storage())

@@ -9,7 +9,7 @@ import type {
 } from '../../../../src/storage/issues/issues.ts'
 import type { Page } from '../../../../src/storage/engine/page.ts'
 import { auditEntry, change, issueOf, issueRecord, listAll, newRecordId, reviewed } from './issue-sample.ts'
-import { sharedStorage, type OpenStorage } from '../open.ts'
+import { decidedHere, sharedStorage, type OpenStorage } from '../open.ts'
 import { newId, NOON } from '../sample.ts'
 
 const numbers = ({ occurrences, recoveries, runs, agents, firstSeen, lastSeen }: IssueWhole) => ({
@@ -239,7 +239,7 @@ export function issueGroupingSuite(open: OpenStorage) {
       assert.deepEqual([(await issue(several)).occurrences, (await issue('C')).occurrences], [2, 3])
     })
 
-    test(`an issue holds at most ${LIMITS.issueFingerprints} sets of facts`, async () => {
+    test(`an issue holds at most ${LIMITS.issueFingerprints} sets of facts`, decidedHere(open), async () => {
       const types = Array.from({ length: LIMITS.issueFingerprints }, (_, index) => `T${index}`)
       const { merge, issue } = await world('LAST', ...types)
       for (const type of types.slice(1)) assert.equal((await merge(type, 'T0')).outcome, 'merged')

@@ -3,7 +3,7 @@ import { describe, test } from 'node:test'
 import fc from 'fast-check'
 import type { IssueWhole } from '../../../../src/storage/issues/issues.ts'
 import { change, issueOf, issueRecord, listAll, newRecordId, reviewed } from './issue-sample.ts'
-import { sharedStorage, type OpenStorage } from '../open.ts'
+import { decidedHere, sharedStorage, type OpenStorage } from '../open.ts'
 import { newId, NOON } from '../sample.ts'
 
 const TYPES = 5
@@ -42,50 +42,54 @@ export function issuePropertySuite(open: OpenStorage) {
   describe('whatever happens to issues', () => {
     const storage = sharedStorage(open)
 
-    test('their numbers are those of their records, each record counts once, and later ones follow', async () => {
-      await fc.assert(
-        fc.asyncProperty(fc.array(step, { minLength: 1, maxLength: 25 }), async (steps) => {
-          const environmentId = newId()
-          const reported: Reported[] = []
-          for (const one of steps) {
-            const issues = await listAll(storage(), environmentId)
-            const pick = (number: number) => issues[number % issues.length]?.id ?? ''
-            if (one.do === 'report') {
-              const records = one.records.map(({ type, recovery, run, agent, time }) => {
-                const runId = run === null ? null : `run ${run}`
-                const recordKind = recovery ? ('RECOVERY' as const) : ('DETECTION' as const)
-                const given = { detectionType: `T${type}`, recordKind, runId, agentId: `agent ${agent}` }
-                return issueRecord(environmentId, { ...given, detectedAt: NOON + time })
-              })
-              await reviewed(storage(), ...records)
-              for (const { id, recordKind, runId: run, agentId: agent, detectedAt: time } of records) {
-                const { fingerprint } = (await storage().findIssueRecord(environmentId, id)) ?? {}
-                assert.ok(fingerprint)
-                reported.push({ fingerprint, recovery: recordKind === 'RECOVERY', run, agent, time })
+    test(
+      'their numbers are those of their records, each record counts once, and later ones follow',
+      decidedHere(open),
+      async () => {
+        await fc.assert(
+          fc.asyncProperty(fc.array(step, { minLength: 1, maxLength: 25 }), async (steps) => {
+            const environmentId = newId()
+            const reported: Reported[] = []
+            for (const one of steps) {
+              const issues = await listAll(storage(), environmentId)
+              const pick = (number: number) => issues[number % issues.length]?.id ?? ''
+              if (one.do === 'report') {
+                const records = one.records.map(({ type, recovery, run, agent, time }) => {
+                  const runId = run === null ? null : `run ${run}`
+                  const recordKind = recovery ? ('RECOVERY' as const) : ('DETECTION' as const)
+                  const given = { detectionType: `T${type}`, recordKind, runId, agentId: `agent ${agent}` }
+                  return issueRecord(environmentId, { ...given, detectedAt: NOON + time })
+                })
+                await reviewed(storage(), ...records)
+                for (const { id, recordKind, runId: run, agentId: agent, detectedAt: time } of records) {
+                  const { fingerprint } = (await storage().findIssueRecord(environmentId, id)) ?? {}
+                  assert.ok(fingerprint)
+                  reported.push({ fingerprint, recovery: recordKind === 'RECOVERY', run, agent, time })
+                }
+              } else if (issues.length > 0 && one.do === 'merge') {
+                await storage().mergeIssues({ environmentId, id: pick(one.from) }, pick(one.into), change(), [])
+              } else if (issues.length > 0 && one.do === 'split') {
+                const { id, groups } = await issueOf(storage(), environmentId, pick(one.from))
+                const fingerprints = groups
+                  .filter((_, place) => one.groups & (1 << place))
+                  .map((group) => group.fingerprint)
+                const split = { fingerprints, newIssueId: newRecordId() }
+                if (fingerprints.length > 0) await storage().splitIssue({ environmentId, id }, split, change(), [])
               }
-            } else if (issues.length > 0 && one.do === 'merge') {
-              await storage().mergeIssues({ environmentId, id: pick(one.from) }, pick(one.into), change(), [])
-            } else if (issues.length > 0 && one.do === 'split') {
-              const { id, groups } = await issueOf(storage(), environmentId, pick(one.from))
-              const fingerprints = groups
-                .filter((_, place) => one.groups & (1 << place))
-                .map((group) => group.fingerprint)
-              const split = { fingerprints, newIssueId: newRecordId() }
-              if (fingerprints.length > 0) await storage().splitIssue({ environmentId, id }, split, change(), [])
             }
-          }
-          const issues: IssueWhole[] = []
-          for (const { id } of await listAll(storage(), environmentId)) {
-            issues.push(await issueOf(storage(), environmentId, id))
-          }
-          for (const issue of issues) await assertCounted(issue, environmentId, reported)
-          const detected = new Set(reported.filter(({ recovery }) => !recovery).map(({ fingerprint }) => fingerprint))
-          const grouped = issues.flatMap(({ groups }) => groups.map(({ fingerprint }) => fingerprint))
-          assert.deepEqual(grouped.toSorted(), [...detected].toSorted())
-        }),
-        { numRuns: 40 },
-      )
-    })
+            const issues: IssueWhole[] = []
+            for (const { id } of await listAll(storage(), environmentId)) {
+              issues.push(await issueOf(storage(), environmentId, id))
+            }
+            for (const issue of issues) await assertCounted(issue, environmentId, reported)
+            const detected = new Set(reported.filter(({ recovery }) => !recovery).map(({ fingerprint }) => fingerprint))
+            const grouped = issues.flatMap(({ groups }) => groups.map(({ fingerprint }) => fingerprint))
+            assert.deepEqual(grouped.toSorted(), [...detected].toSorted())
+          }),
+          { numRuns: 40 },
+        )
+      },
+    )
 
     async function assertCounted(issue: IssueWhole, environmentId: string, reported: Reported[]) {
       assert.deepEqual(

@@ -7,7 +7,7 @@ import { rejectStopped, toApproval } from '../../../../src/domain/approvals/appr
 import type { NewStop } from '../../../../src/storage/policies/policies.ts'
 import { uuidv7 } from '../../../../src/storage/engine/uuid.ts'
 import { ask, decision } from '../approvals/approval-sample.ts'
-import { changeShared, sharedStorage, type OpenStorage } from '../open.ts'
+import { changeShared, decidedHere, sharedStorage, type OpenStorage } from '../open.ts'
 import { append, event, NOON } from '../sample.ts'
 import { auditEntry, deploy, newHome, newPolicy } from './configuration-sample.ts'
 
@@ -211,30 +211,34 @@ export function stopsSuite(open: OpenStorage) {
       assert.equal(await rejectStopped(storage(), env, NOON + 2), 0)
     })
 
-    test('clients of many waiting requests hear of it before the last ones are rejected', async () => {
-      const { development: env } = await newHome(storage())
-      const runs = Array.from({ length: 70 }, (_, n) => `many-${n}`)
-      await append(storage(), env, ...runs.map((runId) => event({ runId, agentId: 'support' })))
-      const asked = await Promise.all(
-        Array.from({ length: 210 }, (_, n) => ask(storage(), env, { runId: `many-${n % 80}` })),
-      )
-      await stop(env)
-      const seen: number[] = []
-      let looks = Promise.resolve()
-      const look = async () => {
-        const rows = await storage().findApprovals(
-          env,
-          asked.map(({ id }) => id),
+    test(
+      'clients of many waiting requests hear of it before the last ones are rejected',
+      decidedHere(open),
+      async () => {
+        const { development: env } = await newHome(storage())
+        const runs = Array.from({ length: 70 }, (_, n) => `many-${n}`)
+        await append(storage(), env, ...runs.map((runId) => event({ runId, agentId: 'support' })))
+        const asked = await Promise.all(
+          Array.from({ length: 210 }, (_, n) => ask(storage(), env, { runId: `many-${n % 80}` })),
         )
-        seen.push(rows.filter(({ status }) => status === 'REJECTED').length)
-      }
-      const rejected = await rejectStopped(storage(), env, NOON + 2, () => {
-        looks = looks.then(look)
-      })
-      await looks
-      // Ten of the runs are not of the agent.
-      const left = asked.filter((_, n) => n % 80 >= 70).length
-      assert.deepEqual([rejected, seen.length, seen.at(-1)], [210 - left, 2, 210 - left])
-    })
+        await stop(env)
+        const seen: number[] = []
+        let looks = Promise.resolve()
+        const look = async () => {
+          const rows = await storage().findApprovals(
+            env,
+            asked.map(({ id }) => id),
+          )
+          seen.push(rows.filter(({ status }) => status === 'REJECTED').length)
+        }
+        const rejected = await rejectStopped(storage(), env, NOON + 2, () => {
+          looks = looks.then(look)
+        })
+        await looks
+        // Ten of the runs are not of the agent.
+        const left = asked.filter((_, n) => n % 80 >= 70).length
+        assert.deepEqual([rejected, seen.length, seen.at(-1)], [210 - left, 2, 210 - left])
+      },
+    )
   })
 }

@@ -5,7 +5,7 @@ import { LIMITS } from '@tacho/contract/engine/limits.ts'
 import { partsOf } from '../../../../src/storage/runs/usage.ts'
 import type { UsageGroup, UsagePointRow } from '../../../../src/storage/runs/usage.ts'
 import type { NewEvent } from '../../../../src/storage/record/events.ts'
-import { sharedStorage, type OpenStorage } from '../open.ts'
+import { decidedHere, sharedStorage, type OpenStorage } from '../open.ts'
 import { append, event, HOUR, llmCall, newEnvironment, newId, NOON, outcome } from '../sample.ts'
 
 const VERSION = newId()
@@ -158,27 +158,31 @@ export function partHoursSuite(open: OpenStorage) {
       }
     })
 
-    test('an hour of more events than are counted one by one counts where it begins, and windows still add up', async () => {
-      const environmentId = await newEnvironment(storage())
-      const workspaceId = (await storage().findEnvironment(environmentId))!.workspaceId
-      const most = LIMITS.usagePartEvents
-      const all = Array.from({ length: most + 1 }, (_, n) =>
-        event({ time: NOON + Math.floor((n * HOUR) / (most + 2)) }),
-      )
-      for (let n = 0; n < all.length; n += 1_000) await append(storage(), environmentId, ...all.slice(n, n + 1_000))
-      const count = async (from: number, to: number) => {
-        const window = { by: 'agent', from, to, stepMs: to - from } as const
-        const { rows } = await storage().readUsagePoints({ environmentId, workspaceId }, window, {
-          limit: 9,
-          after: null,
-        })
-        return rows.reduce((sum, { events }) => sum + events, 0)
-      }
-      const middle = NOON + HOUR / 2
-      assert.deepEqual(
-        [await count(NOON, middle), await count(middle, NOON + HOUR), await count(NOON, NOON + HOUR)],
-        [most + 1, 0, most + 1],
-      )
-    })
+    test(
+      'an hour of more events than are counted one by one counts where it begins, and windows still add up',
+      decidedHere(open),
+      async () => {
+        const environmentId = await newEnvironment(storage())
+        const workspaceId = (await storage().findEnvironment(environmentId))!.workspaceId
+        const most = LIMITS.usagePartEvents
+        const all = Array.from({ length: most + 1 }, (_, n) =>
+          event({ time: NOON + Math.floor((n * HOUR) / (most + 2)) }),
+        )
+        for (let n = 0; n < all.length; n += 1_000) await append(storage(), environmentId, ...all.slice(n, n + 1_000))
+        const count = async (from: number, to: number) => {
+          const window = { by: 'agent', from, to, stepMs: to - from } as const
+          const { rows } = await storage().readUsagePoints({ environmentId, workspaceId }, window, {
+            limit: 9,
+            after: null,
+          })
+          return rows.reduce((sum, { events }) => sum + events, 0)
+        }
+        const middle = NOON + HOUR / 2
+        assert.deepEqual(
+          [await count(NOON, middle), await count(middle, NOON + HOUR), await count(NOON, NOON + HOUR)],
+          [most + 1, 0, most + 1],
+        )
+      },
+    )
   })
 }

@@ -7,7 +7,7 @@ import { indexSearch } from '../../../../src/jobs/runs/index-search.ts'
 import type { NewEvent, TimelinePlace } from '../../../../src/storage/record/events.ts'
 import { type SearchPlace, matchEvent, type SearchClause } from '../../../../src/storage/runs/search.ts'
 import type { Storage } from '../../../../src/storage/storage.ts'
-import { changeShared, sharedStorage, type OpenStorage } from '../open.ts'
+import { changeShared, decidedHere, sharedStorage, type OpenStorage } from '../open.ts'
 import { append, event, HOUR, newEnvironment, newId, NOON, outcome, runOf } from '../sample.ts'
 
 /** After the time that PostgreSQL waits for running transactions. */
@@ -211,7 +211,7 @@ export function searchSuite(open: OpenStorage) {
       assert.equal(joined, 'Which compensation do you offer to me?')
     })
 
-    test('finds what a plain comparison finds, whatever the words and queries', async () => {
+    test('finds what a plain comparison finds, whatever the words and queries', decidedHere(open), async () => {
       const env = await searched(storage())
       const word = fc.constantFrom('refund', 'order', 'Café', '東京都', '4711', 'a_b', 'ERROR', 'x')
       const value = fc.oneof(
