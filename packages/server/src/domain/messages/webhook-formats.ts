@@ -215,7 +215,7 @@ function buttonsOf({ type, data, hasButtons = false, isInputMissing = false }: W
     confirm: plain('Approve'),
     deny: plain('Cancel'),
   }
-  // Approving another input than the shown one needs a second step, in the console.
+  // Approving an input that differs from the shown one needs a second step, in the console.
   const differs = (data['inputCheck'] as InputCheck | undefined)?.result === 'does_not_match'
   const elements = [
     ...(differs ? [] : [button('approve', approvedBy(data, BUTTON_CHARS), { style: 'primary', confirm })]),

@@ -11,8 +11,8 @@ import { ROOT } from '../../program/program.ts'
 
 const FILES = path.join(ROOT, 'packages/server/src/http/web/docs')
 /**
- * A packed program contains copies (scripts/pack.mjs). If it were installed as a package, another package would report
- * the installation to its makers.
+ * A packed program contains copies (scripts/pack.mjs), because installing the package of Swagger UI also installs one
+ * that reports the installation to its makers.
  */
 const COPIES = path.join(FILES, 'swagger-ui')
 const ASSETS = existsSync(COPIES)

@@ -134,7 +134,7 @@ export interface AlertState {
   /** While firing: since when the condition no longer holds. */
   overSince: number | null
   value: number | null
-  /** For money: calls that the value leaves out. Missing in states of an earlier version. */
+  /** If the value is money: number of calls that it leaves out. Missing in states of an earlier version. */
   unpricedCalls?: number
   /** Failures compared with last week, as a sentence. Missing in states of an earlier version. */
   comparison?: string | null

@@ -47,8 +47,8 @@ const oneOf = (key: string, value: string) => `${key} >= ${value} AND ${key} <= 
 const runOf = (selected: string, runId: string) =>
   `(SELECT ${selected} FROM runs WHERE environment_id = $1 AND ${oneOf('run_id', runId)}`
 /**
- * A range of both columns. For an equality on the run, the planner may read and sort all of its events while statistics
- * lack them.
+ * A range of both columns. For an equality on the run, the planner may read and sort all of its events while the
+ * statistics do not include them.
  */
 export const eventOf = (selected: string, run: string, eventId: string) => {
   const [key, sought] = ['(e.run, e.event_id)', `(${run}, ${eventId})`]

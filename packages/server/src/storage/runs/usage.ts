@@ -72,7 +72,7 @@ export interface LatencyRow {
 
 type PointPlace = Pick<UsagePointRow, 'step' | 'key' | 'value' | 'totalTokens'>
 
-// Orders points like the statements.
+// Orders of points, the same as in the SQL statements.
 
 const byKey = (a: PointPlace, b: PointPlace): number => (a.key < b.key ? -1 : a.key > b.key ? 1 : 0)
 export const byStep = (a: PointPlace, b: PointPlace): number => a.step - b.step || byKey(a, b)

@@ -157,7 +157,7 @@ function withoutLastMembers(payload: JsonObject, maxBytes: number): JsonObject {
   )
 }
 
-/** Bytes for the member's name, which the mapping chooses, and the sentence. */
+/** Bytes reserved for a member's name, which the mapping chooses, and for the mark that replaces its value. */
 const MEMBER_MARK_BYTES = 64
 
 function cutTexts(value: Json, chars: number): Json {

@@ -59,9 +59,8 @@ async function listGrants(sql: Sql, environmentId: string, { limit, after }: Pag
 const COUNTED = 10_000
 
 /**
- * Counts stops and grants of the whole installation for its metrics, among the first rows only, without expired grants.
- * A grant whose run has ended counts until it expires: runs are stored by environment, and checking would read all of
- * them.
+ * For metrics, counts stops and unexpired grants of the whole installation, up to a number of rows. A grant whose run
+ * has ended counts until it expires: runs are stored by environment, and checking would read all of them.
  */
 async function countInForce(sql: Sql, now: number): Promise<InForce> {
   const firstRows = (table: string, open: string) =>

@@ -129,7 +129,7 @@ async function removeIssue(sql: Sql, environmentId: string, rows: OldRows, most:
 /**
  * The age of a run counts from its latest event time, or from when its first event arrived if that is later. Events may
  * carry a time of up to 30 days ago, so a client with a slow clock, or an import, cannot make a run old on arrival. No
- * event is more than five minutes ahead of its arrival, so a fast clock keeps nothing for long.
+ * event is more than five minutes ahead of its arrival, so a fast clock cannot keep a run for long.
  */
 export const expiredRunsActs = {
   ...read({ listExpiredRuns }),

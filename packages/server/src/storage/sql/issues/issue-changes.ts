@@ -105,8 +105,8 @@ async function changedIssue(sql: Sql, issue: IssueRef, changed: boolean): Promis
 /**
  * Merging and splitting move fingerprints between issues. Records follow because they belong to their fingerprint.
  *
- * merged_into never names a merged issue: a merge forwards what was merged into its source before. An unmerged issue
- * has a fingerprint, so locking its fingerprints locks the issue. See issue-records.ts for the order.
+ * merged_into never names a merged issue: a merge also moves the issues that were merged into its source. An unmerged
+ * issue has a fingerprint, so locking its fingerprints locks the issue. See issue-records.ts for the order.
  */
 export const issueGroupingActs = write({ mergeIssues, splitIssue })
 

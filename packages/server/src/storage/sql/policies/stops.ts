@@ -55,7 +55,7 @@ interface OfRun {
   name: string
 }
 
-/** Also covers the session and agent that the run reports. */
+/** The subject also has the session and the agent that the run reports. */
 async function subjectOf(sql: Sql, environmentId: string, asking: Asking): Promise<StopSubject> {
   const [subject] = await subjectsOf(sql, environmentId, [asking])
   return subject ?? subjectIn(new Map(), asking)

@@ -106,7 +106,7 @@ interface SqlFilter extends RunCriteria {
   isRuleClosed?: boolean
 }
 
-/** Merges pages. Stops at the first end of a page that has more rows, because those come next. */
+/** Merges pages. If a page has more rows, the result ends at the end of that page, because those rows come next. */
 function firstRuns(pages: RunsRead[], { scoreOrder, rankedBy }: RunCriteria, { limit }: RunPage): RunsRead {
   const inOrder =
     rankedBy !== undefined ? byRank('DESC') : scoreOrder === undefined ? byNewest : byRank(scoreDirection(scoreOrder))

@@ -153,7 +153,7 @@ async function countClosed(sql: Sql, environmentId: string, runs: Idle[], status
 
 export const traceEndsActs = { ...read({ readUnendedTrace }), ...write({ queueTraceEnds }) }
 
-/** A trace with more is left to the stalled rule. */
+/** A trace with more spans is left to the stalled rule. */
 const SPANS_MAX = 10_000
 
 async function queueTraceEnds(sql: Sql, environmentId: string, runIds: string[], dueAt: number): Promise<void> {
