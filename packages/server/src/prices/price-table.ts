@@ -84,7 +84,7 @@ export async function estimatorOf(
   calls: readonly UncostedCalls[],
 ): Promise<Estimator> {
   const workspacePrices = calls.length === 0 ? [] : await storage.listPrices(workspaceId)
-  // A damaged price leaves the model without a price, because the workspace does not want the price table's.
+  // A damaged price leaves the model without a price: the one in the price table is not what the workspace has set.
   const ofWorkspace = new Map(workspacePrices.map((row) => [row.model, row.damaged ? null : ratesOfWorkspace(row)]))
   const others = calls.map(({ model }) => model).filter((model) => !ofWorkspace.has(model))
   const ofTable = await prices.ratesOf(others)

@@ -43,7 +43,7 @@ interface BodyTask {
   format: (TelemetryFormat & { maxPayloadBytes: number }) | null
   context: ValidationContext
 }
-/** A task of its own, because the lines of an import contain JSON as text, each with as many values as fit. */
+/** A separate task: the lines of an import contain JSON as text, with as many values as fit in a line. */
 interface ImportTask {
   importBody: Uint8Array
   workspaceId: string

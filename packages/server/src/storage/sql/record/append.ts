@@ -54,7 +54,7 @@ export type Committed = { verdicts: EventVerdict[] } | { error: unknown }
 const TRIES = 10
 const REJECTIONS_BETWEEN_TRIMS = 1_000
 
-/** `onWarning` gets errors that no caller sees, because the failed work is retried differently. */
+/** `onWarning` gets errors that reach no caller, because the failed work is tried again in another way. */
 export function batchAppender<Connection>(engine: AppendEngine<Connection>, onWarning: StoreWarning = () => undefined) {
   const caches: AppendCaches = {
     agents: knownAgents(engine.agentRefreshMs),
