@@ -10,7 +10,7 @@ import './web/ui/theme.css'
 try {
   new Intl.NumberFormat(navigator.language)
 } catch {
-  // Browsers may report en-US@posix, for which charts would throw.
+  // Browsers may report en-US@posix, which makes charts throw.
   Object.defineProperty(navigator, 'language', { value: 'en-US', configurable: true })
 }
 applyTheme()
@@ -22,7 +22,7 @@ const cache = createQueryClient(() => {
 })
 const router = createConsoleRouter(cache)
 
-// The code of a page would wait for the answers that say who is signed in and where.
+// Load the page's code now. Otherwise it would wait for the replies about person and environment.
 const routes: Record<string, AnyRoute> = router.routesById
 for (const { routeId } of router.matchRoutes(router.latestLocation) as { routeId: string }[]) {
   void routes[routeId]?.options.component?.preload?.()

@@ -90,7 +90,7 @@ export function AndAlso({ approval, also, onChange }: Props) {
   )
 }
 
-/** True of this call: numbers up to these, and the same texts. */
+/** A condition that is true for this call: numbers up to those of the call, and equal texts. */
 function conditionLike({ toolName, inputPreview }: ApprovalDetail): string {
   if (inputPreview === null || inputPreview.isTruncated) return ''
   const sealed = new Set(inputPreview.check.sealedAt?.map((pointer) => pointer.split('/')[1] ?? ''))

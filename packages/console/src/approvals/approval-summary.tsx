@@ -25,7 +25,10 @@ export function Requester({ of }: { of: Asked }) {
   )
 }
 
-/** `Refund 917 EUR · A-74932`: each part apart, so that Arabic in one does not move the others. */
+/**
+ * The sentence about a call: `Refund 917 EUR · A-74932`. Each part is isolated, so that Arabic text in one part does
+ * not move the others.
+ */
 export function Sentence({
   of: { toolName, sentence },
 }: {
@@ -39,7 +42,7 @@ export function Sentence({
     )
   }
   return sentence.map(({ kind, text }, at) => (
-    // The index is the key: parts have no other identity.
+    // The index is the key, because parts have no other identity.
     <bdi key={at} className={kind === 'amount' ? 'tabular font-bold' : ''}>
       <ShownText text={text} />
     </bdi>
@@ -55,7 +58,7 @@ export function ToolName({ of: { toolName } }: { of: Pick<OperatorApproval, 'too
   )
 }
 
-/** The beginning of the input, where the sentence does not say it. */
+/** The beginning of the input, if the sentence does not contain it. */
 export function InputInShort({ of: { inputInShort, sentence } }: { of: ApprovalCard }) {
   if (inputInShort === null || inputInShort === '' || saysInput(sentence)) return null
   return (

@@ -32,7 +32,7 @@ const WIDE = '(min-width: 64rem)'
 const SEARCH_ID = 'search-approvals'
 const TITLE_CHARS = 60
 
-/** The list on the left, the chosen request on the right; on a phone one after the other. */
+/** The list on the left and the selected request on the right; on a phone, only one of them. */
 export function ApprovalsPage() {
   const params = route.useParams()
   const search = route.useSearch()
@@ -47,7 +47,7 @@ export function ApprovalsPage() {
   const hindsight = useHindsight(environmentId, search)
   const grants = useGrants(environmentId, search)
   const [marked, setMarked] = useState<ReadonlySet<string>>(new Set())
-  // The dialog keeps the request it opened with, even if another person decides it.
+  // The requests for which the dialog was opened. They stay, even if another person decides one.
   const [deciding, setDeciding] = useState<readonly ApprovalCard[]>([])
   const { data: opened } = useQuery({
     ...approvalQuery(environmentId, approvalId ?? ''),
@@ -76,7 +76,7 @@ export function ApprovalsPage() {
       search,
       replace: approvalId !== undefined,
     })
-  // A wide screen has room for the request with the earliest deadline.
+  // A wide screen also shows a request: at first the one with the earliest deadline.
   const first = !isWaiting || approvalId !== undefined ? undefined : waiting[0]?.items[0]?.id
   useEffect(() => {
     if (first === undefined || !window.matchMedia(WIDE).matches) return

@@ -8,7 +8,7 @@ import { ShownText } from '../web/text/shown-text.tsx'
 
 const route = getRouteApi('/w/$workspace/$environment/approvals/$approvalId')
 
-/** The version that asked, and whether another one is in force or drafted since. */
+/** The policy version that required the approval, and whether there is another one in force or a newer draft. */
 export function AskingPolicy({ approval: { policyId, policyVersion, askingPolicy } }: { approval: ApprovalDetail }) {
   const params = route.useParams()
   if (policyId === null) return null

@@ -16,7 +16,7 @@ interface Props {
   approval: ApprovalDetail
 }
 
-/** Their own words, the oldest first. */
+/** The user's own words, oldest first. */
 export function UserWords({ approval: { grounds, runId } }: Props) {
   if (!grounds || grounds.said.length === 0) return null
   return (
@@ -106,7 +106,7 @@ interface ValueProps {
 function Value({ field, grounds, runId }: ValueProps) {
   const { path, json, isCut, check, origins } = field
   const { is, text } = CHECKS[check]
-  // A value that no earlier step contains gets no green sign: people would think that the user asked for it.
+  // Without a green sign for a value that no earlier step contains: it would suggest that the user asked for it.
   const isFromNowhere = origins !== null && origins.length === 0 && grounds.isWhole
   return (
     <tr className="border-b border-line align-baseline last:border-0 max-sm:grid max-sm:grid-cols-[minmax(0,7rem)_minmax(0,1fr)] max-sm:gap-x-3 max-sm:py-1.5">
@@ -161,7 +161,7 @@ function Origin({ runId, eventId, text }: { runId: string | null; eventId: strin
   )
 }
 
-/** A text without its quotation marks, unless it is empty or looks like another JSON value. */
+/** A text without its quotation marks. They stay if the text is empty or looks like another JSON value. */
 function plain(json: string, isCut: boolean): string {
   return isCut || /^(?:[^"]|"(?:[-+.\d]|true"|false"|null"|"|[{[]))/.test(json) ? json : (JSON.parse(json) as string)
 }

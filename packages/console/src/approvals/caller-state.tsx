@@ -6,7 +6,7 @@ import { useNow } from '../web/text/times.tsx'
 
 const route = getRouteApi('/w/$workspace/$environment')
 
-/** The others need no person: deciding them does nothing. */
+/** Whether a person can decide the request. In all other states, a decision has no effect. */
 export const needsPerson = ({ waiting: { state } }: Pick<ApprovalCard, 'waiting'>): boolean =>
   state === 'waiting' || state === 'unknown'
 

@@ -25,20 +25,23 @@ interface Props {
   onDecided: () => void
 }
 
-/** Beyond this many requests, only the line of the list is shown. */
+/** Inputs are read for at most this many requests; others show only their line in the list. */
 const INPUTS_READ = 50
 
-/** Shows what will be decided, who asks, and in what the requests differ; then what the server made of each. */
+/**
+ * Shows what will be decided, who asks, and how the requests differ. After the decision, it shows the result of each
+ * request.
+ */
 export function DecideMany({ environmentId, approvals, onClose, onDecided }: Props) {
   const cache = useQueryClient()
   const { data: me } = useQuery(meQuery)
   const reason = useRef<HTMLInputElement>(null)
-  // The others show something else than what would run: each is approved on its own page.
+  // Leave out requests that show another input than the one that would run: each must be approved on its own page.
   const approvable = approvals.filter(({ inputCheck }) => inputCheck?.result !== 'does_not_match')
   const decide = useMutation({
     mutationFn: async (decision: Decision) => {
       const body = { decision, reason: reason.current?.value.trim() || null }
-      // One decision covers one tool and input.
+      // False once the reply to a decision was lost. One decision covers one tool and input.
       let isHeard = true
       for (const { items } of groupsOf(decision === 'APPROVED' ? approvable : approvals)) {
         const ids = items.map(({ id }) => id)
@@ -119,7 +122,8 @@ export function DecideMany({ environmentId, approvals, onClose, onDecided }: Pro
 }
 
 /**
- * Input events that the decision reports as seen. Without the detail of a request, it reports only that no input was recorded.
+ * The input events that the decision reports as seen. Without a request's detail, it can only report that no input was
+ * recorded.
  */
 function seenOf({ id, inputCheck }: ApprovalCard, detail: ApprovalDetail | undefined) {
   if (detail) return [{ id, eventId: detail.inputPreview?.eventId ?? null }]
@@ -147,7 +151,7 @@ function Tool({ environmentId, toolName, items, isDecided }: ToolProps) {
   const { same, own } = differencesOf(
     items.map((_, at) => {
       const shown = details[at]?.data?.inputPreview
-      // If another input would run, it counts as different, whatever the list shows.
+      // Null, and so different from all others, if another input would run than the list shows.
       return shown && shown.check.result !== 'does_not_match' ? shown.json : null
     }),
   )
@@ -197,7 +201,7 @@ function Parts({ label, parts }: { label: string; parts: readonly InputPart[] })
 
 interface RowProps {
   approval: ApprovalCard
-  /** Null: there is no whole input to compare. */
+  /** The parts that only this input has. Null: there is no complete input to compare. */
   own: readonly InputPart[] | null | undefined
   isDecided: boolean
 }
@@ -245,7 +249,7 @@ function Row({ approval, own, isDecided }: RowProps) {
   )
 }
 
-/** Result of the decision on one of the requests. */
+/** The result of the decision for one request. */
 function Outcome({ approvalId }: { approvalId: string }) {
   const sent = useDecision(approvalId)
   if (sent === null) return null

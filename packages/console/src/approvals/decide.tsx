@@ -25,7 +25,10 @@ import {
 } from './decision.ts'
 import { useEarlier } from './queries.ts'
 
-/** Below the request, within reach of a thumb. The page then shows what the server says, never what was hoped. */
+/**
+ * Buttons and notes for a decision, below the request, within reach of a thumb. They show only what the server
+ * confirmed.
+ */
 export function Decide({ environmentId, approval }: { environmentId: string; approval: ApprovalDetail }) {
   const cache = useQueryClient()
   const { data: me } = useQuery(meQuery)
@@ -77,15 +80,15 @@ export function Decide({ environmentId, approval }: { environmentId: string; app
 
 interface EndedProps {
   text: string
-  /** The reason that was written for a decision that is no longer needed. */
+  /** The reason that the person had written, although the decision is no longer needed. */
   reason: string
   onDone: () => void
 }
 
-/** Shown if another person decided first, or the time ran out, while this person read or wrote. */
+/** Shown if the request was decided or expired while this person was reading or writing. */
 function EndedMeanwhile({ text, reason, onDone }: EndedProps) {
   const note = useRef<HTMLDivElement>(null)
-  // The form went away with the focus in it.
+  // Focus this note, because the focused form has disappeared.
   useLayoutEffect(() => {
     if (document.activeElement === document.body) note.current?.focus()
   }, [])
@@ -107,7 +110,7 @@ function EndedMeanwhile({ text, reason, onDone }: EndedProps) {
   )
 }
 
-/** Shown while there is no answer. */
+/** Shown while there is no reply. */
 function OnTheWay({ sent: { phase, decision } }: { sent: SentDecision }) {
   const verb = decision === 'APPROVED' ? 'approval' : 'rejection'
   const text =
@@ -146,14 +149,14 @@ interface FormProps {
   approval: ApprovalDetail
   /** The latest decision on the request. */
   sent: SentDecision | null
-  /** Survives a reload, a sign-in and another page. */
+  /** The reason survives a reload, a sign-in and a visit to another page. */
   reason: string
   onReason: (text: string) => void
   deciders: ApprovalDetail['deciders']
   me: string | undefined
-  /** This person approved, and another person must approve too. */
+  /** Whether this person approved and another one must approve too. */
   isFirst: boolean
-  /** The input that is shown is not the one that would run. */
+  /** Whether the input shown is not the one that would run. */
   mismatch: boolean
   onDecide: (body: NewDecision) => void
 }
@@ -188,7 +191,7 @@ function DecisionForm({
       ...(decision === 'APPROVED' && also && { grant: bodyOfAlso(also) }),
     })
   }
-  // A key moves to the button; Enter decides.
+  // A key only focuses the button; Enter decides.
   useKeys({
     a: { name: 'Approve (Enter decides)', act: () => approve.current?.focus() },
     r: { name: 'Reject (Enter decides)', act: () => reject.current?.focus() },
@@ -248,7 +251,10 @@ function DecisionForm({
   )
 }
 
-/** False for the second click of a double click: it would confirm a warning before it is read, or decide the next request. */
+/**
+ * False for the second click of a double click. It would confirm a warning before anybody can read it, or decide the
+ * next request.
+ */
 const isFirstClick = ({ detail }: MouseEvent): boolean => detail < 2
 
 /** Label of the button: only “Approve” if the input shown does not match the input that would run. */
@@ -265,7 +271,7 @@ function buttonText(
 
 const BUTTON_CHARS = 60
 
-/** The others who can decide: people with the role, and programs with a token. */
+/** Lists who else can decide: people with the role, and programs with a token. */
 export function Others({ deciders, me }: { deciders: ApprovalDetail['deciders']; me: string | undefined }) {
   if (deciders === null) return null
   const { people, more, tokens } = deciders

@@ -29,17 +29,17 @@ export interface SentDecision {
   decision: Decision
   reason: string | null
   phase: 'sending' | 'not_sent' | 'unknown' | 'said'
-  /** The request was read after the answer was lost: it may be in a later state by now. */
+  /** Whether the reply was lost and the request read afterwards: its state may be newer than the decision. */
   wasLost: boolean
   verdict: Verdict | null
-  /** A refusal for another reason than the state of the request. */
+  /** A refusal that is not about the state of the request. */
   error: unknown
 }
 
 type Decided = Pick<OperatorApproval, 'status' | 'decidedBy' | 'decidedAt' | 'importedAt' | 'firstApproval'>
 type Me = string | undefined
 
-/** Longest wait for the answer to a decision: a person looks at the buttons. */
+/** Longest wait for the reply to a decision, because a person is waiting. */
 const ANSWER_MS = 6_000
 const READ_MS = 5_000
 const PAUSES_MS = [500, 1_000, 2_000, 5_000]
@@ -70,7 +70,7 @@ interface Place {
   me: Me
 }
 
-/** Sends nothing while an earlier decision on the request is under way. */
+/** Sends a decision, unless an earlier one for this request is under way. */
 export async function decideApproval(
   cache: QueryClient,
   place: Place,
@@ -91,7 +91,10 @@ export async function decideApproval(
   await renewed(cache, place)
 }
 
-/** Sends one decision for requests of one tool and input. False: its answer was lost, so nothing more should be sent. */
+/**
+ * Sends one decision for several requests with the same tool and input. Returns false if the reply was lost, so that
+ * nothing more is sent.
+ */
 export async function decideTogether(
   cache: QueryClient,
   place: Place,
@@ -170,7 +173,7 @@ async function readTruth(
   for (let looks = 0; ; looks++) {
     try {
       const approval = await api.readApproval({ params: { environmentId, approvalId } }, { timeoutMs: READ_MS })
-      // The service refuses to decide a request that still waits only for its input, or for another person.
+      // The request still waits for its input or a second person, so the service did not decide it.
       const isOpen = phase === 'sending' && approval.status === 'PENDING' && approval.importedAt === null
       const verdict = isOpen
         ? not(approval.approvers === 2 || body.grant !== undefined ? `${why}.` : LOOK_AGAIN)
@@ -200,7 +203,10 @@ function pauseOrOnline(ms: number): Promise<void> {
   })
 }
 
-/** A service that hung may store a lost decision after it was asked: then the request shows it. */
+/**
+ * The verdict by the present state of the request. A service that hung may store a lost decision after the request was
+ * read.
+ */
 export function currentVerdict(sent: SentDecision, approval: Decided, me: Me): Verdict | null {
   const { verdict, wasLost, decision } = sent
   if (!verdict || !wasLost || verdict.counted || approval.status === 'PENDING') return verdict
@@ -230,7 +236,7 @@ export function endingOf({ status, decidedBy, decidedAt }: Decided, me: Me): str
   return `${isMine ? 'You' : (decidedBy?.name ?? 'Another person')} ${approvalWord(status).toLowerCase()} it${at}.`
 }
 
-/** Why this person cannot decide a request that needs two people. */
+/** Reasons why this person cannot decide a request that needs two people. */
 const NOT_YOU = new Map<string, string>([
   ['same_person', 'You approved it first: somebody else must approve it too.'],
   ['runs_agent', 'It needs two people other than the one who runs the agent.'],

@@ -12,7 +12,7 @@ import { useAftermath, useEarlier } from './queries.ts'
 
 const route = getRouteApi('/w/$workspace/$environment/approvals/$approvalId')
 
-/** How people decided on this tool before, and what the agent did then. */
+/** Earlier decisions on this tool, and what the agent did afterwards. */
 export function Earlier({ environmentId, approval }: { environmentId: string; approval: ApprovalCard }) {
   const { data, error } = useEarlier(environmentId, approval, 'tool')
   const counts = data && Object.entries(data.counts).filter(([, count]) => count > 0)
@@ -47,7 +47,7 @@ function DecidedWhy({ earlier: { decisionReason, decidedBy } }: { earlier: Appro
   return decidedBy ? <ShownText text={`by ${decidedBy.name}`} /> : 'not decided'
 }
 
-/** How people decided on the very same input, and who else asks for it: an approval may repeat what has happened. */
+/** Earlier decisions on the same input, and other requests for it: approving could repeat an action. */
 export function EarlierOnInput({ environmentId, approval }: { environmentId: string; approval: ApprovalCard }) {
   const params = route.useParams()
   const { data, error } = useEarlier(environmentId, approval, 'input')

@@ -1,4 +1,4 @@
-/** Closed requests with what became of each: whether it ran, when, and how it went. */
+/** Closed requests with the outcome of each: whether the call ran, when, and with what result. */
 import { HINDSIGHTS, type Hindsight } from '@tacho/contract/engine/words.ts'
 import { getRouteApi, Link } from '@tanstack/react-router'
 import { Time } from '../web/text/times.tsx'
@@ -26,7 +26,7 @@ const OUTCOMES = Object.keys(STATE_OF) as Hindsight[]
 
 type List = ReturnType<typeof useHindsight>
 
-/** The outcomes are counted over the requests that were read, because only their runs have them. */
+/** Filters, with counts of outcomes over the loaded requests: an outcome is known only after its run was read. */
 export function HindsightFilters(props: {
   id: string
   list: List

@@ -1,10 +1,10 @@
-/** Values of inputs: in what several inputs differ, and which an earlier result has too. Pure. */
+/** Compares the values of inputs with each other, and with earlier results. Pure. */
 import { isObject } from '@tacho/contract/record/payload-reader.ts'
 import { isRecordedNumber, parseRecorded } from '@tacho/contract/record/json-text.ts'
 
 /** Finds the values that several inputs of a tool share, and those in which they differ. Pure. */
 
-/** A value of an input: its place, such as `customer.id`, and its JSON. */
+/** A value in an input: its path, such as `customer.id`, and its JSON. */
 export interface InputPart {
   name: string
   text: string
@@ -12,7 +12,10 @@ export interface InputPart {
 
 interface Differences {
   same: InputPart[]
-  /** Own parts of each input, in the order given. Null: the input is not recorded, or not as complete JSON. */
+  /**
+   * The parts that only this input has, for each input in the given order. Null: the input is not recorded, or its JSON
+   * is incomplete.
+   */
   own: (InputPart[] | null)[]
 }
 
@@ -22,7 +25,7 @@ const PARTS = 60
 export function differencesOf(inputs: readonly (string | null)[]): Differences {
   const read = inputs.map(partsOf)
   const known = read.filter((parts) => parts !== null)
-  // Inputs that cannot be compared may differ.
+  // If an input cannot be compared, the others may differ from it.
   const isWhole = known.length === inputs.length
   const isShared = ({ name, text }: InputPart) => isWhole && known.every((parts) => parts.get(name) === text)
   const listed = (parts: ReadonlyMap<string, string>) => [...parts].map(([name, text]) => ({ name, text }))
@@ -48,7 +51,7 @@ function collect(value: unknown, name: string, depth: number, parts: Map<string,
   if (members.length === 0 || parts.size >= PARTS) {
     const known = parts.get(name)
     const text = JSON.stringify(value)
-    // `{"a.b": 1}` and `{"a": {"b": 1}}` have one name.
+    // `{"a.b": 1}` and `{"a": {"b": 1}}` have the same path.
     parts.set(name, known === undefined ? text : `${known}, ${text}`)
   } else for (const [key, member] of members) collect(member, name === '' ? key : `${name}.${key}`, depth + 1, parts)
 }
@@ -56,11 +59,14 @@ function collect(value: unknown, name: string, depth: number, parts: Map<string,
 /** Finds the values of an input that an earlier result contains: the input probably depends on it. Pure. */
 
 const TOKEN = /"(?<text>(?:[^"\\]|\\.)*)"(?<key>\s*:)?|(?<number>-?\d[\d.eE+-]*)/gsu
-/** Shorter ones are in results by chance. */
+/** Shorter values occur in results by chance. */
 const CHARS = 4
 const VALUES = 200
 
-/** The longest text or number of the input that the result has as a whole value or word. Both are JSON; either may be cut off. */
+/**
+ * The longest text or number of the input that occurs in the result as a whole value or word. Both are JSON, and may be
+ * cut off.
+ */
 export function sharedValue(input: string, result: string): string | null {
   const values = new Set<string>()
   for (const { groups: { text, key, number } = {} } of input.matchAll(TOKEN)) {
@@ -82,7 +88,7 @@ function hasWhole(text: string, value: string): boolean {
   return false
 }
 
-/** Many tools return JSON as a text: its own JSON, without a backslash before each quotation mark. Anything else as it is. */
+/** Many tools return JSON as a text. Returns the JSON inside that text, without escapes; any other value unchanged. */
 export function innerJson(json: string | null): string | null {
   if (json === null || !json.startsWith('"')) return json
   try {
@@ -95,7 +101,7 @@ export function innerJson(json: string | null): string | null {
   }
 }
 
-/** A shared value as a person reads it: without the escapes of JSON. */
+/** A shared value for people, without JSON escapes. */
 export function plainValue(shared: string): string {
   try {
     return JSON.parse(`"${shared}"`) as string

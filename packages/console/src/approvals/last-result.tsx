@@ -17,7 +17,10 @@ const RESULTS_READ = 6
 const RESULT_BYTES = 65_536
 const RESULTS: ReadonlySet<string> = new Set(['TOOL_CALL', 'RETRIEVAL'])
 
-/** The newest result before the request that contains a value of its input, or else the newest. Null: there is no result. */
+/**
+ * The newest result before the request that contains a value of its input; without one, the newest result. Null: there
+ * is no result.
+ */
 function useLastResult(environmentId: string, runId: string, input: InputPreview) {
   const cache = useQueryClient()
   return useQuery({

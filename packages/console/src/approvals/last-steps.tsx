@@ -1,4 +1,4 @@
-/** The last steps of a request's run. */
+/** The last steps of the run before a request. */
 import type { EventRow } from '@tacho/contract/record/event.ts'
 import { isObject } from '@tacho/contract/record/payload-reader.ts'
 import { problemOf } from '@tacho/contract/runs/problem.ts'
@@ -18,10 +18,10 @@ import { Skeleton } from '../web/ui/states.tsx'
 const route = getRouteApi('/w/$workspace/$environment/approvals/$approvalId')
 const REFRESH_MS = 2_000
 const STEPS_SHOWN = 6
-/** Only the label is shown for a larger payload. */
+/** Steps with a larger payload show only their label. */
 const STEP_BYTES = 65_536
 
-/** Reads the last steps of the run, in the order of time. */
+/** Reads the last steps of a run, sorted by time. */
 function useLastSteps(environmentId: string, runId: string) {
   const cache = useQueryClient()
   return useQuery({
@@ -86,5 +86,5 @@ export function LastSteps({ environmentId, runId }: { environmentId: string; run
   )
 }
 
-/** The server reports that it does not exist; any other error leaves that open. */
+/** Whether the server reports that it does not exist. After any other error, it may exist. */
 const isUnknown = (error: unknown): boolean => refusalOf(error)?.status === 404

@@ -31,11 +31,11 @@ export const pendingQuery = (environmentId: string) =>
     refetchInterval: ({ state: { data } }) => (data?.items.some(mayGetInput) ? INPUT_MS : FALLBACK_MS),
   })
 
-/** Agents without recorded inputs never send one. */
+/** Whether the input may still arrive. Agents without recorded inputs never send one. */
 const mayGetInput = ({ inputInShort, runId, createdAt }: ApprovalCard): boolean =>
   inputInShort === null && runId !== null && Date.now() - Date.parse(createdAt) < FALLBACK_MS
 
-/** A cursor is valid only for the times it was made with. */
+/** A cursor is valid only for the period that it was made for. */
 interface Place {
   times: { from?: string; to?: string }
   cursor: string
@@ -57,7 +57,7 @@ export function useHistory(environmentId: string, { show, ...search }: ApprovalL
 const { agentId, policyId, toolName, session, user, from, to } = APPROVAL_FILTERS
 export const HINDSIGHT_FILTERS = { toolName, agentId, policyId, session, user, from, to }
 
-/** The server reads the runs of every request of a page, so hints do not renew it. */
+/** Hints do not refresh this list, because the server reads the runs of all requests on a page. */
 export function useHindsight(environmentId: string, { show, outcome: _, ...search }: ApprovalListAddress) {
   return usePages({
     queryKey: ['approvals in hindsight', environmentId, search],
@@ -112,7 +112,7 @@ export function useGrants(environmentId: string, { show }: ApprovalListAddress) 
   })
 }
 
-/** Reads the run's events after the decision. With `isFollowed`, reads again until the agent has recorded a call. */
+/** Reads the run's events after the decision. With `isFollowed`, polls until the agent has recorded a call. */
 export function useAftermath(environmentId: string, approvalId: string, isFollowed = false) {
   return useQuery({
     queryKey: [...approvalsKey(environmentId), 'aftermath', approvalId],
@@ -121,7 +121,9 @@ export function useAftermath(environmentId: string, approvalId: string, isFollow
   })
 }
 
-/** Earlier requests for the same tool, or with the same input too: newest first, and how the newest ended. */
+/**
+ * Earlier requests for the same tool, or for the same tool and input: newest first, with the outcomes of the newest.
+ */
 export function useEarlier(
   environmentId: string,
   { id, toolName, inputHash, createdAt }: ApprovalCard,
@@ -143,9 +145,9 @@ export function useEarlier(
   })
 }
 
-/** The range is of the time of the request. */
+/** The range applies to the time of the request. */
 export interface ApprovalListAddress extends Range, FilterAddress<typeof APPROVAL_FILTERS> {
-  /** Waiting unless chosen. */
+  /** The list to show. Default: waiting requests. */
   show?: 'history' | 'hindsight' | 'standing'
   /** Filter of the hindsight view. */
   outcome?: Hindsight

@@ -6,7 +6,7 @@ import { JsonText } from '../web/text/json-text.tsx'
 import { ShownText } from '../web/text/shown-text.tsx'
 import { Fact, Facts } from '../web/ui/section.tsx'
 
-/** The exact tool, call and hash, and the input as recorded. Open if nothing above shows the input. */
+/** The exact tool, call id and hash, and the recorded input. Initially open if nothing above shows the input. */
 export function Details({ approval }: { approval: ApprovalDetail }) {
   const { inputPreview, toolName, toolCallId, inputHash } = approval
   const texts = { Tool: toolName, Call: toolCallId, 'Input hash': inputHash }
@@ -57,7 +57,7 @@ function RawInput({ input: { json, bytes: size, isShortened, isTruncated } }: { 
   )
 }
 
-/** Shows whether the input is the one that the agent asked for. Louder, the less sure that is. */
+/** Shows whether this is the input that the agent asked for. The note is more prominent if that is less certain. */
 export function CheckNote({ check }: { check: InputCheck }) {
   const text = inputCheckText(check)
   if (check.result === 'does_not_match') {

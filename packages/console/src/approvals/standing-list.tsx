@@ -1,4 +1,4 @@
-/** Standing approvals, and how often each policy asks: people who are asked too often approve anything. */
+/** Standing approvals, and how often each policy asks: people who are asked too often approve without reading. */
 import type { ApprovalGrant } from '@tacho/contract/approvals/grant.ts'
 import type { AskingPolicies } from '@tacho/contract/approvals/asking-policies.ts'
 import { useMutation } from '@tanstack/react-query'
@@ -125,6 +125,6 @@ function Asked({ asked: { items, capped } }: { asked: AskingPolicies }) {
   )
 }
 
-/** Most were approved without much of a look, and few rejected. */
+/** Whether a policy tires people: most requests were approved quickly, and few rejected. */
 const isTiring = ({ approved, rejected, quick }: AskingPolicies['items'][number]): boolean =>
   approved >= 10 && quick * 2 > approved && rejected * 20 < approved

@@ -1,4 +1,7 @@
-/** On every page: how many approvals wait, in the title, in the header, read out, and as a notification if allowed. */
+/**
+ * The number of waiting approvals on every page: in the title, in the header, for screen readers, and as a notification
+ * if allowed.
+ */
 import { useQuery, useQueryClient } from '@tanstack/react-query'
 import { getRouteApi, useNavigate } from '@tanstack/react-router'
 import { useEffect, useRef, useState } from 'react'
@@ -19,7 +22,7 @@ export function usePendingCount(environmentId: string): { count: number; text: s
   return { count, text: data?.nextCursor ? `${count}+` : String(count) }
 }
 
-/** Keeps the count current. Shows nothing, but reads new requests out. */
+/** Keeps the count up to date. Renders nothing visible, but announces new requests to screen readers. */
 export function WaitingApprovals() {
   const params = route.useParams()
   const { place } = route.useRouteContext()
@@ -60,7 +63,7 @@ export function WaitingApprovals() {
   )
 }
 
-/** With the same tag, a second tab's notification takes the place of the first one's. */
+/** Notifies of a request. A second tab uses the same tag, so its notification replaces the first one. */
 function notify(first: ApprovalCard, count: number, open: () => Promise<void>): void {
   const title = count === 1 ? `${printable(textOf(first))} waits for approval` : `${count} tool calls wait for approval`
   const notification = new Notification(title, { body: printable(first.reason ?? first.agentId ?? ''), tag: first.id })
@@ -72,8 +75,8 @@ function notify(first: ApprovalCard, count: number, open: () => Promise<void>): 
 }
 
 /**
- * Follows the stream of approvals and reads again what has changed. Over HTTP/1.1 a browser opens six connections to a
- * server, so only one of all tabs follows the stream; it passes each hint on to the others.
+ * Follows the stream of approvals and reads changes again. Over HTTP/1.1 a browser opens only six connections to a
+ * server, so a single tab follows the stream and passes each hint on to the others.
  */
 
 const SILENCE_MS = 15_000
@@ -110,10 +113,10 @@ function useFollowApprovals(environmentId: string): Following {
   return following
 }
 
-/** Runs `act` in one tab at a time. A page without https has no locks; there, every tab runs it. */
+/** Runs `act` in one tab at a time. On a page without https there are no locks, so every tab runs it. */
 async function whileAlone(name: string, signal: AbortSignal, act: () => Promise<void>): Promise<void> {
   if (!('locks' in navigator)) return act()
-  // The request rejects if the person leaves the page before its turn.
+  // Rejects if the person leaves the page before the lock is free.
   await navigator.locks.request(name, { signal }, act).catch(() => undefined)
 }
 
@@ -153,11 +156,11 @@ function pause(ms: number, signal: AbortSignal): Promise<void> {
   })
 }
 
-/** Whether the browser may notify of new approvals: the person asked for it here, and the browser allows it. */
+/** Whether to notify of new approvals in this browser: the person switched it on, and the browser allows it. */
 
 const KEY = 'tacho.notify'
 
-/** The call's sentence as text. It is in the script of every page, so it imports little. */
+/** The call's sentence as text. Every page loads this script, so it imports little. */
 const textOf = ({ sentence }: ApprovalCard): string => sentence.map(({ text }) => text).join('')
 
 function mayNotify(): boolean {

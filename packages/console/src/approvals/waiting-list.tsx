@@ -12,14 +12,14 @@ import { needsPerson, WaitingLines } from './caller-state.tsx'
 
 const route = getRouteApi('/w/$workspace/$environment/approvals')
 
-/** Requests for the same tool with the same input: one look is enough for all of them. */
+/** Requests for the same tool and input. A person needs to look at only one of them. */
 export interface Group {
   key: string
   toolName: string
   items: ApprovalCard[]
 }
 
-/** Requests whose caller waits come first; then the groups by their earliest deadline. */
+/** Groups of requests, sorted by their earliest deadline. Requests whose caller still waits come first. */
 export function groupsOf(pending: readonly ApprovalCard[]): Group[] {
   const groups = new Map<string, Group>()
   for (const item of [...pending.filter(needsPerson), ...pending.filter((item) => !needsPerson(item))]) {
@@ -40,7 +40,7 @@ interface Props {
   groups: readonly Group[]
   isMore: boolean
   current: string | undefined
-  /** Null for a person who may not decide. */
+  /** Null if the person may not decide. */
   marked: ReadonlySet<string> | null
   onMark: (ids: readonly string[], isMarked: boolean) => void
 }

@@ -70,7 +70,7 @@ function SearchIndex({ environmentId, isAdmin }: { environmentId: string; isAdmi
   )
 }
 
-/** The whole row opens the receipt. */
+/** The button covers the whole row, which opens the receipt. */
 const ROW_BUTTON = 'font-medium after:absolute after:inset-0'
 
 const NOTES: Record<ErasureStatus, string> = {
@@ -84,7 +84,7 @@ function Erasures({ place }: { place: Place }) {
   const list = useErasures(place.environment.id)
   const [isErasing, setErasing] = useState(false)
   const navigate = useNavigate()
-  // The address of a receipt.
+  // The hash in the address names a receipt.
   const { hash } = useLocation()
   const open = (id: string) => void navigate({ to: '.', hash: id, replace: true, resetScroll: false })
   return (
@@ -158,7 +158,7 @@ const columns = (open: (erasureId: string) => void): Column<Erasure>[] => [
     head: 'State',
     cell: ({ status, runs, events }) =>
       status === 'DONE' && runs === 0 && events === 0 ? (
-        // Not green: with a wrong id or field path, the search finds nothing, and the data still exist.
+        // No green sign: with a wrong id or field path, the search finds nothing although the data exist.
         <State is="WARN" note="No run has this id, or has it in this field: check both, and search for the id">
           No run found
         </State>

@@ -23,7 +23,7 @@ interface EraseDialogProps {
   onClose: () => void
 }
 
-/** Says what goes before it goes, and leads to the receipt. */
+/** Shows what will be erased before it is, and then links to the receipt. */
 export function EraseDialog({ place, subject, onClose }: EraseDialogProps) {
   const environmentId = place.environment.id
   const navigate = useNavigate()
@@ -36,7 +36,7 @@ export function EraseDialog({ place, subject, onClose }: EraseDialogProps) {
   const chosen: ErasureSubject = { kind, id, ...keys }
   const preview = useQuery({ ...erasurePreviewQuery(environmentId, chosen), enabled: id !== '' })
   const isNothing = preview.data !== undefined && preview.data.runs === 0 && preview.data.toSearch === 0
-  // Confirmed for this subject, and for no other.
+  // The confirmation is valid for this subject only.
   const [confirmed, setConfirmed] = useState('')
   const subjectText = JSON.stringify(chosen)
   const erase = useMutation({
@@ -48,7 +48,7 @@ export function EraseDialog({ place, subject, onClose }: EraseDialogProps) {
         to: '/w/$workspace/$environment/settings/data',
         params: { workspace: place.workspace.name, environment: place.environment.name },
       })
-      // Erased data must no longer show.
+      // Erased data must disappear from the page.
       await cache.resetQueries({ predicate: ({ queryKey }) => queryKey.includes(environmentId) })
     },
   })
@@ -164,7 +164,7 @@ interface EraseMenuProps {
   place: Place
   subject: Pick<ErasureSubject, 'kind' | 'id'>
   className?: string
-  /** Further acts on the subject, also for people who are not admins. */
+  /** Other acts on the subject, also for people who are not admins. */
   children?: ReactNode
 }
 

@@ -9,7 +9,7 @@ interface Props {
   className?: string
 }
 
-/** The browser saves the stream of the server as it comes: an export may be larger than memory. */
+/** A link, so that the browser saves the stream directly: an export may be larger than memory. */
 export function ExportMenu({ environmentId, filter, className = '' }: Props) {
   const givenFilters = Object.entries(filter).filter(([, value]) => value !== undefined)
   const href = (path: string, more: Record<string, string> = {}) => {

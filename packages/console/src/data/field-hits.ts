@@ -1,4 +1,4 @@
-/** In which fields of recorded payloads an id is: what a person would otherwise have to know by heart. */
+/** Finds the fields of recorded payloads that contain an id, so that people need not know them by heart. */
 import { queryOptions } from '@tanstack/react-query'
 import { isObject } from '@tacho/contract/record/payload-reader.ts'
 import { isRecordedNumber, parseRecorded } from '@tacho/contract/record/json-text.ts'
@@ -8,18 +8,18 @@ import type { QueryClient } from '@tanstack/react-query'
 
 const DEEPEST = 8
 const PATHS = 6
-/** While a person types, search only for the last id. */
+/** Wait after the last key, so that only the finished id is searched for. */
 const TYPING_MS = 300
 
 export interface FieldHits {
-  /** Paths such as `customer.id`, those of the most steps first. */
+  /** Paths such as `customer.id`, the most frequent first. */
   fields: { path: string; steps: number }[]
-  /** Steps that were read, the newest that have the id. */
+  /** Number of steps that were read: the newest ones with the id. */
   read: number
   more: boolean
 }
 
-/** Null: no word of the id can be searched for. */
+/** Null: the id contains no word that can be searched for. */
 export const fieldHitsQuery = (cache: QueryClient, environmentId: string, id: string) =>
   queryOptions({
     queryKey: ['fields with an id', environmentId, id],
@@ -41,13 +41,13 @@ export const fieldHitsQuery = (cache: QueryClient, environmentId: string, id: st
     gcTime: 0,
   })
 
-/** Lists have no place in a path: an erasure looks into all of their items. */
+/** Paths do not contain list indexes, because an erasure searches all items of a list. */
 export function pathsOf(payload: unknown, id: string): Set<string> {
   const paths = new Set<string>()
   const collect = (value: unknown, path: readonly string[]): void => {
     if (Array.isArray(value)) for (const item of value) collect(item, path)
     else if (value === id || (isRecordedNumber(value) && JSON.stringify(value) === id)) {
-      // A key with a dot cannot be written as a path here.
+      // A name that contains a dot cannot be part of a path.
       if (path.length > 0 && path.every((key) => key !== '' && !key.includes('.'))) paths.add(path.join('.'))
     } else if (isObject(value) && path.length < DEEPEST)
       for (const [key, member] of Object.entries(value)) collect(member, [...path, key])

@@ -11,10 +11,10 @@ interface Props {
   onChoose: (field: string) => void
 }
 
-/** The fields that have the id in what was recorded, to choose with a click. Needs the search. */
+/** Suggests the fields in which recorded payloads contain the id. Needs the search index. */
 export function FieldSuggestions({ environmentId, id, field, onChoose }: Props) {
   const cache = useQueryClient()
-  // With its spaces: an erasure looks for the id as it is.
+  // Do not trim the id for the search, because an erasure compares it exactly.
   const isEmpty = id.trim() === ''
   const { data: settings } = useQuery(searchSettingsQuery(environmentId))
   const isOn = settings !== undefined && settings.state !== 'OFF' && settings.state !== 'REMOVING'

@@ -21,7 +21,7 @@ import { Time } from '../web/text/times.tsx'
 import { retentionQuery, retentionPreviewQuery } from './queries.ts'
 import { RadioCards, Field } from '../web/ui/field.tsx'
 
-/** How long things are kept, and what was removed. */
+/** The retention periods of an environment, and what was removed. */
 export function Retention({ place }: { place: Place }) {
   const environmentId = place.environment.id
   const { data, error, refetch } = useQuery(retentionQuery(environmentId))
@@ -119,7 +119,7 @@ interface Props {
 
 type Scope = 'environment' | 'workspace'
 
-/** Shows what the new settings would remove before they are saved: it cannot be undone. */
+/** Shows what the new settings would remove before they are saved, because removal cannot be undone. */
 function RetentionDialog({ place, settings, onClose }: Props) {
   const [scope, setScope] = useState<Scope>('environment')
   const [keeps, setKeeps] = useState(settings.keepOpenIssueRuns)

@@ -22,7 +22,7 @@ interface Props {
   canComment: boolean
 }
 
-/** Comments and history in one list, latest first. */
+/** Comments and changes in one list, latest first. */
 export function Activity({ environmentId, issueId, canComment }: Props) {
   const list = useActivity(environmentId, issueId)
   return (

@@ -3,9 +3,9 @@ import { ISSUE_FILTERS } from '@tacho/contract/issues/issue-filters.ts'
 import type { FilterAddress } from '@tacho/contract/web/filter.ts'
 import { readFilters, readRange, type Range, textOf } from '../web/address.ts'
 
-/** The range is of the last detection. The state is open by default. */
+/** The range applies to the last detection. The default state is open. */
 export interface IssueListAddress extends Range, FilterAddress<typeof ISSUE_FILTERS> {
-  /** Sort and range use the first detection; absent: the latest. */
+  /** Sort and range use the first detection; absent: the last one. */
   first?: 'true'
 }
 
@@ -15,7 +15,7 @@ export function readIssueListAddress(search: Record<string, unknown>): IssueList
 }
 
 export interface IssueAddress {
-  /** Id of the occurrence that is shown; the newest unless chosen. */
+  /** Id of the occurrence to show. Default: the newest. */
   occurrence?: string
 }
 

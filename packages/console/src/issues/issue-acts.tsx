@@ -8,22 +8,22 @@ import { useTriage, type Act } from './triage.ts'
 interface Props {
   environmentId: string
   workspaceId: string
-  /** The issues that the acts change: one issue, the chosen ones, or the one that the keyboard has reached. */
+  /** The issues to change: the one on the page, the selected ones, or the one that was reached by keyboard. */
   targets: readonly Target[]
-  /** Issues that look alike, which a person asked to merge. */
+  /** Similar issues that a person wants to merge. */
   alike?: readonly Target[] | null
   onAlikeClose?: () => void
   /** Called before an act. */
   onAct?: (changed: readonly Target[]) => void
   /** Called after an act. */
   onDone?: (act: Act) => unknown
-  /** More acts. `first`: what stands before the acts. */
+  /** More acts. `first`: content before the acts. */
   children?: ReactNode
   first?: ReactNode
   className?: string
 }
 
-/** The acts on issues, by their buttons and keys, and what undoes the last one. */
+/** Buttons and keys for acts on issues, and the button that undoes the last act. */
 export function IssueActs(props: Props) {
   const {
     environmentId,
@@ -44,7 +44,7 @@ export function IssueActs(props: Props) {
     await act(one, of)
     await onDone?.(one)
   }
-  // A key pressed twice would act again on issues that have changed.
+  // Ignore a second press: by then, it would act on changed issues.
   const now = (is: 'resolve' | 'reopen') => void (isBusy || run({ is }).catch(() => undefined))
   const close = () => {
     setOpen(null)

@@ -13,7 +13,7 @@ import { Choice } from '../web/ui/filters.tsx'
 import { counted } from '../web/text/format.ts'
 import { stateWord } from '../web/text/state-styles.ts'
 
-/** An issue that a person acts on, alone or with others chosen in the list. */
+/** An issue to act on, alone or together with others that were selected in the list. */
 export type Target = Pick<IssueSummary, 'id' | 'title' | 'state' | 'assignee' | 'ignoredUntil' | 'affectedRuns'>
 
 interface DialogProps<Answer> {
@@ -42,7 +42,7 @@ export function AssignDialog(props: DialogProps<string | null> & { workspaceId: 
   })
   const assign = useAct(props)
   const mine = me?.email ?? me?.name
-  // Without a name, Enter assigns to oneself: the most frequent case by keyboard.
+  // If no name is typed, Enter assigns the issue to this person: the most frequent case.
   const isToMe = name.trim() === '' && mine !== undefined && mine !== current
   const names = people?.flatMap((person) => [person.email, person.name].map((one) => one.toLowerCase()))
   const isStranger = names?.includes(name.trim().toLowerCase()) === false && ![current, mine, ''].includes(name.trim())
@@ -105,7 +105,7 @@ const TIMES = [
   ['until someone reopens it', null],
 ] as const
 
-/** Asks until when an issue is ignored; null: until someone reopens it. */
+/** Asks until when to ignore an issue; null: until someone reopens it. */
 export function IgnoreDialog(props: DialogProps<string | null>) {
   const { targets, onClose } = props
   const [chosen, setChosen] = useState(1)
@@ -147,7 +147,9 @@ export function IgnoreDialog(props: DialogProps<string | null>) {
 
 const SHOWN = 100
 
-/** Into one of the chosen issues; a single one into any other, which a search finds. */
+/**
+ * Asks for the issue to merge into: one of the selected ones, or for a single issue any other, which a search finds.
+ */
 export function MergeDialog(props: DialogProps<string> & { environmentId: string }) {
   const { environmentId, targets, onClose } = props
   const isOne = targets.length === 1

@@ -25,7 +25,7 @@ import { Button, More } from '../web/ui/button.tsx'
 import { useKeys } from '../web/ui/keys.ts'
 
 const DAY_MS = 86_400_000
-/** Rightmost place of a mark, from 0 to 1: the mark of a recent deployment stays inside the page. */
+/** Rightmost position of a mark, from 0 to 1, so that the mark of a recent deployment stays inside the page. */
 const LAST_PLACE = 0.96
 const route = getRouteApi('/w/$workspace/$environment/issues/$issueId')
 
@@ -180,7 +180,7 @@ function Numbers({ issue, environmentId }: { issue: Issue; environmentId: string
   )
 }
 
-/** The number of affected users. In an issue with many runs, only the newest runs are counted. */
+/** The number of affected users. In an issue with many runs, only those of the newest runs are counted. */
 function usersText({ affectedUsers, affectedRuns }: Issue): string {
   if (affectedUsers === undefined) return '–'
   const isPart = affectedRuns > LIMITS.issueUserRuns
@@ -189,7 +189,7 @@ function usersText({ affectedUsers, affectedRuns }: Issue): string {
 
 const ROW = 'relative flex h-8 items-center gap-3 border-b border-line text-sm last:border-0 hover:bg-hover'
 
-/** Agents and runs in which the issue was detected. */
+/** The agents and runs with this issue. */
 function Affected({ environmentId, issueId }: { environmentId: string; issueId: string }) {
   const params = route.useParams()
   const agents = useAffectedAgents(environmentId, issueId)
@@ -240,7 +240,7 @@ function Affected({ environmentId, issueId }: { environmentId: string; issueId: 
   )
 }
 
-/** Commands that turn its newest run into a test, and tapes that were made so. */
+/** Commands that turn the issue's newest run into a test, and tapes that were made this way. */
 function TestOfIssue({ environmentId, issueId }: { environmentId: string; issueId: string }) {
   const { items } = useActivity(environmentId, issueId)
   const tapes = items.flatMap(({ id, at, text }) => {
@@ -271,7 +271,7 @@ function TestOfIssue({ environmentId, issueId }: { environmentId: string; issueI
   )
 }
 
-/** Deployments shortly before the first detection: often one of them is the cause. */
+/** Deployments shortly before the first detection, because one of them is often the cause. */
 function ChangesBefore({ environmentId, firstSeenAt }: { environmentId: string; firstSeenAt: string }) {
   const { data } = useChangesBefore(environmentId, firstSeenAt)
   const seen = Date.parse(firstSeenAt)
@@ -329,7 +329,7 @@ const NAMES: Record<keyof IssueFacts, string> = {
   model: 'Model',
 }
 
-/** The facts that are hashed: detections with the same ones are the same issue. */
+/** The facts from which the issue's hash is made: detections with equal facts belong to the same issue. */
 function WhyGrouped({ issue: { groups } }: { issue: Issue }) {
   return (
     <Section

@@ -29,7 +29,7 @@ const SEARCH_ID = 'search-issues'
 const NONE: ReadonlySet<string> = new Set()
 const FIRST = ['q'] as const
 
-/** Behind "More filters". */
+/** Filters behind the button "More filters". */
 const BEHIND = ['detectionType', 'agentId', 'assignee', 'assigned', 'user'] as const
 
 const columns = (
@@ -47,7 +47,7 @@ const columns = (
     ),
   },
   { head: 'Last 14 days', wide: true, cell: ({ id }) => <Trend days={trends?.get(id)} /> },
-  // On a phone below the title, which then has two lines: titles begin alike.
+  // On a phone, it stands below the title, which has two lines because titles begin alike.
   { head: 'Times', right: true, wide: true, cell: ({ occurrences }) => compact(occurrences) },
   { head: 'Runs', right: true, wide: true, cell: ({ affectedRuns }) => compact(affectedRuns) },
   { head: 'Agents', right: true, wide: true, cell: ({ affectedAgents }) => compact(affectedAgents) },
@@ -98,7 +98,7 @@ export function IssuesPage() {
       ...(chosenIds.size > 0 && { Escape: () => setChosenIds(NONE) }),
     },
   })
-  // Keep the selection by keys also after the selected row is resolved: the next row takes its place.
+  // After the selected row is resolved, the selection by keys moves to the next row.
   if (current && !isByKeys) setByKeys(true)
   const chosen = items.filter(({ id }) => chosenIds.has(id))
   useKeys(mayAct && current ? { x: { name: 'Choose this issue', act: () => toggle(current.id) } } : {})

@@ -20,7 +20,7 @@ import { recordQuery, useOccurrences } from './queries.ts'
 import { StepsBefore } from './steps-before.tsx'
 
 const route = getRouteApi('/w/$workspace/$environment/issues/$issueId')
-/** Further back, the list and its filters help more than one step at a time. */
+/** Most occurrences to step through. For older ones, the list and its filters are faster. */
 const READ_AT_MOST = 500
 
 /** A complete occurrence, the newest unless another is chosen: the failure, its input, and the steps before it. */
@@ -28,7 +28,7 @@ export function Occurrence({ environmentId, issue }: { environmentId: string; is
   const list = useOccurrences(environmentId, issue.id)
   const { occurrence: chosen } = route.useSearch()
   const navigate = useNavigate()
-  // A new occurrence does not replace the one that a person reads.
+  // Keep showing this occurrence when a newer one arrives, because a person is reading it.
   const [first, setFirst] = useState<string>()
   const newest = list.items[0]?.id
   if (first === undefined && newest !== undefined) setFirst(newest)

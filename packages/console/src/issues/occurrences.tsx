@@ -11,11 +11,11 @@ import { recordQuery, useAffectedAgents, useOccurrences } from './queries.ts'
 
 const route = getRouteApi('/w/$workspace/$environment/issues/$issueId')
 
-/** Occurrences that the page shows at first, and with each click. A request reads more. */
+/** Occurrences that the page shows at first, and adds with each click. A request reads more of them. */
 const AT_ONCE = 5
 const UUID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i
 
-/** The detections, latest first; each opens to what the client sent with it. */
+/** The occurrences, latest first. Each opens to show the data from the client. */
 export function Occurrences({ environmentId, issueId }: { environmentId: string; issueId: string }) {
   const list = useOccurrences(environmentId, issueId)
   const [shown, setShown] = useState(AT_ONCE)

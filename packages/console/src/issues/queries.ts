@@ -12,10 +12,10 @@ import type { IssueListAddress } from './address.ts'
 const REFRESH_MS = 5_000
 const CHANGES_READ = 200
 const CHANGES_SHOWN = 5
-/** A change longer ago is hardly the cause. */
+/** Longest time before an issue in which a change may be its cause. */
 const BEFORE_MS = 7 * 86_400_000
 
-/** A cursor is valid only for the times it was made with. */
+/** A cursor is valid only for the period that it was made for. */
 interface Place {
   times: { from?: string; to?: string }
   cursor: string
@@ -36,7 +36,7 @@ export function useIssues(environmentId: string, state: IssueState, search: Issu
   })
 }
 
-/** Detections of each of the last days, by issue. Read again when one of them was seen again. */
+/** Detections per day of the last days, by issue. Read again when one of the issues was detected again. */
 export function useTrends(environmentId: string, issues: readonly IssueSummary[]) {
   return useQuery({
     queryKey: ['issue trends', environmentId, issues.map(({ id, lastSeenAt }) => [id, lastSeenAt])],
@@ -58,7 +58,7 @@ export function useTrends(environmentId: string, issues: readonly IssueSummary[]
 
 const NO_NAMES: ReadonlyMap<string, string> = new Map()
 
-/** Names of agents, by the ids that they were recorded with. */
+/** Names of agents, by their recorded ids. */
 export function useAgentNames(environmentId: string): ReadonlyMap<string, string> {
   const { data = NO_NAMES } = useQuery({
     queryKey: ['agents', environmentId, 'names'],
@@ -124,7 +124,7 @@ export const recordQuery = (environmentId: string, recordId: string) =>
 
 export const STEPS_BEFORE = 5
 
-/** The last steps before an event, or of the run, by time. */
+/** The last steps before an event, or of the run, sorted by time. */
 export const stepsBeforeQuery = (environmentId: string, runId: string, eventId: string | undefined) =>
   queryOptions({
     queryKey: ['steps before', environmentId, runId, eventId],

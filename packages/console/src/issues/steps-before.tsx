@@ -17,11 +17,11 @@ const ROW = 'flex min-h-8 w-full items-center gap-2 border-b border-line px-1 te
 interface Props {
   environmentId: string
   runId: string
-  /** The steps before this one, and this one; without it, the last steps of the run. */
+  /** The last of the steps to show. Absent: the last step of the run. */
   last?: OperatorEvent
 }
 
-/** The agent's steps before the failure. Each opens in place. */
+/** The agent's steps before the failure. Each can be opened in place. */
 export function StepsBefore({ environmentId, runId, last }: Props) {
   const params = route.useParams()
   const { data: steps, error } = useQuery(stepsBeforeQuery(environmentId, runId, last?.eventId))
@@ -69,7 +69,7 @@ interface StepRowProps {
   environmentId: string
   runId: string
   step: Step
-  /** The time of what failed. */
+  /** The time of the failure. */
   before: number
 }
 

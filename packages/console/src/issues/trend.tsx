@@ -3,7 +3,7 @@ import { stateWord } from '../web/text/state-styles.ts'
 import { State } from '../web/ui/state.tsx'
 import { counted } from '../web/text/format.ts'
 
-/** Detections of each of the last days. */
+/** Detections per day of the last days. */
 export function Trend({ days, className }: { days: readonly number[] | undefined; className?: string }) {
   if (!days) return <span className={`block ${className ?? 'h-6 w-24'}`} />
   const sum = days.reduce((all, one) => all + one, 0)
@@ -16,7 +16,7 @@ export function Trend({ days, className }: { days: readonly number[] | undefined
   )
 }
 
-/** Counts over time as bars. Colour and height are not all there is: `label` says it in words. */
+/** Counts over time as bars. `label` describes them in words, for people who cannot see colour and height. */
 interface Props {
   counts: readonly number[]
   label: string
@@ -56,7 +56,7 @@ function Spark({ counts, label, className = 'h-6 w-24' }: Props) {
   )
 }
 
-/** Marks an issue that was resolved and came back. */
+/** Marks an issue that occurred again after it was resolved. */
 export function RegressionChip({ issue: { regressions } }: { issue: Pick<IssueSummary, 'regressions'> }) {
   if (regressions === 0) return null
   return <State is="CAME_BACK">{stateWord('CAME_BACK') + (regressions > 1 ? ` ${regressions} times` : '')}</State>

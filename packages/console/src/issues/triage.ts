@@ -1,4 +1,4 @@
-/** Acts on issues, and their undo: one at a time, because a merge changes what the next act finds. */
+/** Acts on issues, and their undo. One act runs at a time, because a merge changes which issues the next act finds. */
 import { skipToken, useMutation, useQuery, useQueryClient } from '@tanstack/react-query'
 import { api } from '../web/api.ts'
 import { counted } from '../web/text/format.ts'
@@ -22,7 +22,7 @@ const doneKey = (environmentId: string) => ['issues done', environmentId]
 
 export function useTriage(environmentId: string) {
   const cache = useQueryClient()
-  // Stored beside the page: an issue is resolved on its page, and the resolution undone in the list.
+  // Stored outside the page: an issue may be resolved on its page, and the act undone in the list.
   const { data: done = null } = useQuery<Done | null>({ queryKey: doneKey(environmentId), queryFn: skipToken })
   const note = (next: Done | null) => cache.setQueryData(doneKey(environmentId), next)
   const acting = useMutation({
@@ -43,7 +43,7 @@ export function useTriage(environmentId: string) {
       try {
         for (; steps[0]; steps.shift()) await steps[0]()
       } finally {
-        // Steps that could not be undone can be tried again.
+        // Keep the steps that could not be undone, so that the person can try again.
         if (done && steps.length > 0) note({ ...done, undo: steps })
       }
     },
@@ -83,7 +83,7 @@ async function change(environmentId: string, issue: Target, act: Act): Promise<U
   }
 }
 
-/** A detection may have opened it already: then there is nothing left to undo. */
+/** Reopens an issue. If a detection has already reopened it, there is nothing to undo. */
 async function reopened(params: { environmentId: string; issueId: string }): Promise<void> {
   try {
     await api.reopenIssue({ params })
