@@ -40,7 +40,7 @@ interface Draft {
   windowMinutes: string
   holdMinutes: string
   leastRuns: string
-  /** What the value is compared with. Empty: nothing. */
+  /** Value to compare with. Empty: none. */
   against: '' | 'last_week'
   period: 'month' | 'day'
 }
@@ -208,7 +208,7 @@ function draftOf({ name, kind, agentId, period, against, ...alert }: Alert): Dra
 
 type Options = readonly (readonly [value: string, word: string])[]
 
-/** Adds the value that was set elsewhere to the options. */
+/** Adds an option for a value that was set elsewhere. */
 function withOwn(options: Options, value: string): Options {
   return options.some(([one]) => one === value) ? options : [...options, [value, value]]
 }

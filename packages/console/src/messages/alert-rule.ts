@@ -74,7 +74,7 @@ export const KINDS: Record<AlertKind, KindLook> = {
   },
 }
 
-/** Whether the alert needs a minimum of ended runs: with fewer, it measures nothing. */
+/** Whether the alert requires a minimum number of ended runs, below which it does not measure. */
 export const hasLeastRuns = (kind: AlertKind): boolean => canCompare(kind) || kind === 'share_failures'
 
 export const canCompare = (kind: AlertKind): boolean => kind === 'error_rate' || kind === 'cost'

@@ -33,7 +33,7 @@ function usedText(alert: Alert): string {
   return alert.unpricedCalls > 0 ? `at least ${share}` : share
 }
 
-/** How much of a budget is used, with its three marks. */
+/** A bar for the used part of a budget, with its three marks. */
 export function BudgetBar({ alert }: { alert: Alert }) {
   const share = shareOf(alert)
   const fill = share >= 100 ? 'bg-red' : share >= 80 ? 'bg-amber' : 'bg-green'
@@ -63,7 +63,7 @@ export function BudgetBar({ alert }: { alert: Alert }) {
 
 const route = getRouteApi('/w/$workspace/$environment')
 
-/** Alerts that fire and budgets that are nearly used. Nothing if all is well. */
+/** Alerts that are firing, and budgets that are nearly used. Renders nothing if there are none. */
 export function UrgentAlerts() {
   const params = route.useParams()
   const { place } = route.useRouteContext()
@@ -107,7 +107,7 @@ export const alertsQuery = (environmentId: string) =>
       state.data?.some(({ checkedAt }) => checkedAt === null) ? FIRST_CHECK_MS : REFRESH_MS,
   })
 
-/** Names of the agents of the newest runs, by internal id. */
+/** Names of agents of the newest runs, by internal id. */
 export const agentNamesQuery = (environmentId: string) =>
   queryOptions({
     queryKey: ['agent names', environmentId],

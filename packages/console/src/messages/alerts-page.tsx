@@ -182,7 +182,7 @@ function testText(webhooks: number): string {
     : `A message, marked as a test, is on its way to ${counted(webhooks, 'webhook')}.`
 }
 
-/** People trust an alert, so they must know when no webhook sends it. */
+/** Warns if no webhook sends an alert, because people rely on it. */
 function NotSent({ environmentId, onAdd }: { environmentId: string; onAdd: (() => void) | null }) {
   const names = route.useParams()
   const { data } = useQuery(webhooksQuery(environmentId))

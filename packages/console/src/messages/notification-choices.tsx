@@ -25,7 +25,7 @@ const FROM: Record<Severity, string> = {
 
 type Wish = Omit<NotificationChoice, 'workspaceId'>
 
-/** The environments of this workspace, and those that the person chose in others. */
+/** The environments of this workspace, and those in other workspaces that the person has chosen. */
 export function Choices({ choices }: { choices: NotificationChoice[] }) {
   const { place } = route.useRouteContext()
   const { data: workspaces = [] } = useQuery(workspacesQuery)
@@ -33,7 +33,7 @@ export function Choices({ choices }: { choices: NotificationChoice[] }) {
     ({ id }) => id === place.workspace.id || choices.some(({ workspaceId }) => workspaceId === id),
   )
   const lists = useQueries({ queries: shown.map(({ id }) => environmentsQuery(id)) })
-  // A click shows at once; the server's answer then replaces it.
+  // Show a click at once, until the server's reply replaces it.
   const [wished, setWished] = useState<Wish[] | null>(null)
   const save = useMutation({
     mutationFn: (environments: Wish[]) => api.changeNotificationSettings({ body: { environments } }),
@@ -195,7 +195,7 @@ function QuietHoursDialog({ hours, onClose }: { hours: QuietHours | null; onClos
   )
 }
 
-/** A time as a time input formats it. */
+/** A time in the form of a time input. */
 const timeOf = (minute: number): string =>
   `${String(Math.floor(minute / MINUTES)).padStart(2, '0')}:${String(minute % MINUTES).padStart(2, '0')}`
 
@@ -204,7 +204,7 @@ function minuteOf(time: string): number {
   return hour * MINUTES + minute
 }
 
-/** `own`: the row of this browser. */
+/** `own`: the entry of this browser. */
 export const notificationsQuery = queryOptions({
   queryKey: ['notifications'],
   queryFn: async () => {

@@ -51,7 +51,7 @@ function Switch({ settings, own }: SwitchProps) {
     mutationFn: async () => {
       if (own) return switchOff(own)
       await switchOn(settings.publicKey)
-      // A person who has not chosen yet is notified about the environment that they look at.
+      // If the person has chosen no environment yet, notify about the one on screen.
       if (settings.environments.length > 0) return
       const first = { environmentId: place.environment.id, kinds: ['approvals', 'alerts'], severity: 'LOW' } as const
       await api.changeNotificationSettings({ body: { environments: [{ ...first, kinds: [...first.kinds] }] } })

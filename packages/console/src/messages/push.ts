@@ -4,7 +4,7 @@ import { api, BASE, operator } from '../web/api.ts'
 
 const WORKER = `${BASE}/service-worker.js`
 
-/** Why this browser cannot show notifications, in a sentence; null if it can. */
+/** Why this browser cannot show notifications, as a sentence; null if it can. */
 export function whyNot(): string | null {
   if (!window.isSecureContext) return 'Browsers show notifications only of pages that are opened by https.'
   const isThere = 'serviceWorker' in navigator && 'PushManager' in window && 'Notification' in window
@@ -16,7 +16,7 @@ export function whyNot(): string | null {
   return 'This browser refuses notifications of this page. Allow them in the settings of the browser for this page.'
 }
 
-/** The row of this browser, by its address at the push service. */
+/** The entry of this browser, found by its address at the push service. */
 export async function ownRow(browsers: readonly NotifiedBrowser[]): Promise<NotifiedBrowser | null> {
   const subscription = await current()
   if (!subscription) return null
@@ -25,12 +25,12 @@ export async function ownRow(browsers: readonly NotifiedBrowser[]): Promise<Noti
   return browsers.find(({ endpoint }) => endpoint === hash) ?? null
 }
 
-/** Asks for the permission, so only after a click. */
+/** Switches notifications on. Call it only after a click, because it asks for permission. */
 export async function switchOn(publicKey: string): Promise<void> {
   if ((await Notification.requestPermission()) !== 'granted') throw new NotAllowed()
   await navigator.serviceWorker.register(WORKER)
   const { pushManager } = await navigator.serviceWorker.ready
-  // An existing subscription may have the key of another server, or belong to another person.
+  // An existing subscription may belong to another server's key or to another person.
   await (await pushManager.getSubscription())?.unsubscribe()
   const subscription = await pushManager.subscribe({ userVisibleOnly: true, applicationServerKey: bytesOf(publicKey) })
   await api.addNotifiedBrowser({ body: bodyOf(subscription) })
@@ -43,7 +43,7 @@ export async function switchOff(row: NotifiedBrowser): Promise<void> {
   await (await current())?.unsubscribe()
 }
 
-/** Does nothing for a browser that the person did not switch on. */
+/** Renews the subscription. Does nothing if the person did not switch notifications on in this browser. */
 export async function renew(): Promise<void> {
   const subscription = await current()
   if (subscription) await operator.addNotifiedBrowser({ body: { ...bodyOf(subscription), renew: true } })
@@ -60,7 +60,7 @@ function bodyOf(subscription: PushSubscription): NewNotifiedBrowser {
   return { endpoint: endpoint ?? '', keys: { p256dh: keys?.['p256dh'] ?? '', auth: keys?.['auth'] ?? '' } }
 }
 
-/** Decodes the key: not every browser accepts it as text. */
+/** Decodes the key to bytes, because some browsers do not accept it as text. */
 function bytesOf(base64url: string): Uint8Array<ArrayBuffer> {
   const text = atob(base64url.replaceAll('-', '+').replaceAll('_', '/'))
   return Uint8Array.from(text, (letter) => letter.charCodeAt(0))

@@ -1,6 +1,6 @@
 /**
- * The page on which a person links the Slack user who pressed a button to their account. The code follows the #, which browsers
- * never send to a server, and opening the page changes nothing.
+ * The page on which a person links their account to the Slack user who pressed a button. The code is in the part after
+ * #, which browsers never send to a server, and opening the page changes nothing.
  */
 import { useMutation, useQuery } from '@tanstack/react-query'
 import { getRouteApi, Link, useRouter } from '@tanstack/react-router'
@@ -31,7 +31,7 @@ export function SlackLinkPage() {
   const confirm = useMutation({ mutationFn: () => api.confirmSlackLink({ params, body: { code } }) })
   useTitle('Link Slack')
   useEffect(() => {
-    // The code must stay neither in the address bar nor in the history.
+    // Remove the code from the address bar and the history.
     void router.navigate({ to: '/w/$workspace/$environment/slack-link', params: names, replace: true })
   }, [router, names])
 
@@ -78,7 +78,7 @@ export function SlackLinkPage() {
   )
 }
 
-/** The webhook and the code. */
+/** The webhook id and the code in the hash. */
 function partsOf(hash: string): [webhookId: string, code: string] {
   const [webhookId = '', code = ''] = hash.slice(1).split('.')
   return [webhookId, code]

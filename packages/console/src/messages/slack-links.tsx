@@ -1,4 +1,4 @@
-/** Slack users who decide as people: of one webhook for admins, and one's own. */
+/** Slack users who can decide as a person: those of one webhook, for admins, and the person's own. */
 import { allItems } from '@tacho/client/items.ts'
 import type { SlackLink } from '@tacho/contract/messages/slack-link.ts'
 import { useMutation, useQuery } from '@tanstack/react-query'
@@ -17,7 +17,7 @@ interface Params {
   webhookId: string
 }
 
-/** Slack says the names, so they can lie like any text. */
+/** Slack reports these names, so they are as untrusted as any text. */
 export function SlackUser({ of }: { of: Pick<SlackLink, 'userName' | 'userId' | 'teamName' | 'teamId'> }) {
   return (
     <>
@@ -65,7 +65,7 @@ export function SlackUsers({ params }: { params: Params }) {
   )
 }
 
-/** Shows nothing if no Slack user is linked. */
+/** Renders nothing if no Slack user is linked. */
 export function OwnSlackUsers() {
   const ownLinks = useQuery({ queryKey: OWN, queryFn: readOwn })
   if (!ownLinks.data || ownLinks.data.length === 0) return null

@@ -1,4 +1,4 @@
-/** Five alerts for an environment without alerts. They need only a target, which is created on the way. */
+/** Five alerts for an environment without alerts. They only need a webhook, which is created with them. */
 import type { NewAlert } from '@tacho/contract/messages/alert.ts'
 import { LIMITS } from '@tacho/contract/engine/limits.ts'
 import { useMutation, useQuery, useQueryClient } from '@tanstack/react-query'
@@ -49,7 +49,7 @@ const STARTERS: readonly (NewAlert & { why: string })[] = [
   { ...COMMON, name: 'Budget of the month', kind: 'budget', threshold: 100, why: 'at 50, 80 and 100 % of $100' },
 ]
 
-/** Formats that people read. Signed JSON needs a secret, which only the page of webhooks shows. */
+/** Formats for people. Signed JSON is left out: it needs a secret, which only the page of webhooks shows. */
 const TARGETS = [
   ['slack', 'Slack'],
   ['teams', 'Microsoft Teams'],

@@ -26,7 +26,7 @@ const FORMATS = [
 ] as const
 const MAILTO = 'mailto:'
 const SECRET_LABEL = 'Signing secret of the Slack app'
-/** Chats and pagers cannot read signed JSON: their formats, by host. */
+/** The formats of chats and pagers, which cannot read signed JSON, by host. */
 const HOSTS: ReadonlyMap<string, WebhookFormat> = new Map([
   ['hooks.slack.com', 'slack'],
   ['hooks.slack-gov.com', 'slack'],
@@ -36,9 +36,9 @@ const HOSTS: ReadonlyMap<string, WebhookFormat> = new Map([
 
 interface Props {
   environmentId: string
-  /** The webhook to change; its format and secret stay. Without it, a new one is made. */
+  /** The webhook to change; its format and secret stay. Absent: create one. */
   webhook?: Webhook
-  /** Events that a new webhook begins with; absent: all. */
+  /** Initial events of a new webhook; absent: all. */
   events?: readonly WebhookEvent[]
   onDone: (created: CreatedWebhook | null) => void
   onClose: () => void

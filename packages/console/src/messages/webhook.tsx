@@ -1,4 +1,4 @@
-/** Parts that the list of webhooks, the page of a webhook and their dialogs share. */
+/** Shared by the list of webhooks, the page of a webhook, and their dialogs. */
 import { allItems } from '@tacho/client/items.ts'
 import type { AlertKind } from '@tacho/contract/messages/alert.ts'
 import type { Webhook, WebhookEvent } from '@tacho/contract/messages/webhook.ts'
@@ -35,11 +35,12 @@ export const eventsOf = (kind: AlertKind): readonly WebhookEvent[] =>
   kind === 'budget' ? ['budget.reached'] : ['alert.firing', 'alert.resolved']
 
 /**
- * Whether the webhook has a secret with which its receiver checks signatures. Chats, PagerDuty and mail have no place for one.
+ * Whether the webhook has a secret, with which the receiver checks signatures. Chats, PagerDuty and mail cannot check
+ * one.
  */
 export const hasSecret = ({ format }: Pick<Webhook, 'format'>): boolean => format === 'standard'
 
-/** The events with their notes, for a list of checks. */
+/** Events with their descriptions, for a list of checkboxes. */
 export const EVENT_OPTIONS = WEBHOOK_EVENTS.map((event) => [event, EVENT_NOTES[event]] as const)
 
 export function WebhookState({ webhook: { disabledAt, disabledReason, damaged } }: { webhook: Webhook }) {

@@ -88,7 +88,7 @@ function Sessions() {
   )
 }
 
-/** Changes the password. All other sessions of the person end. */
+/** Changes the password, which ends all other sessions of the person. */
 function PasswordForm({ email }: { email: string }) {
   const [password, setPassword] = useState('')
   const [newPassword, setNewPassword] = useState('')

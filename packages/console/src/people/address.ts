@@ -15,7 +15,7 @@ export function readScopeAddress({ scope }: Record<string, unknown>): ScopeAddre
   return scope === 'everywhere' ? { scope } : {}
 }
 
-/** The log goes back this many days. */
+/** Periods of the audit log, in days. */
 export const AUDIT_DAYS = { '1d': 1, '7d': 7, '30d': 30, '365d': 365 } as const
 export type AuditSince = keyof typeof AUDIT_DAYS
 

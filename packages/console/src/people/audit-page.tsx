@@ -131,7 +131,7 @@ function useAudit(workspaceId: string | null, search: AuditAddress) {
   })
 }
 
-/** A cursor is valid only for the filter it was made with, so the filter changes once a minute. */
+/** Rounds to a minute: a cursor is valid only for its filter, so the filter must not change more often. */
 const minute = (time: number): number => Math.floor(time / 60_000) * 60_000
 
 function Actor({ entry: { actor, address } }: { entry: AuditEntry }) {

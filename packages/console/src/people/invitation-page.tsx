@@ -1,7 +1,7 @@
 import { exact } from '../web/text/format.ts'
 /**
- * A person accepts an invitation here. The secret follows the #, which browsers never send to a server. So it reaches
- * no log, and opening the link changes nothing.
+ * The page on which a person accepts an invitation. The secret is in the part after #, which browsers never send to a
+ * server. So it reaches no log, and opening the link changes nothing.
  */
 import { useQuery } from '@tanstack/react-query'
 import { useRouter } from '@tanstack/react-router'
@@ -27,7 +27,7 @@ export function InvitationPage() {
 
   useEffect(() => {
     document.title = 'Invitation · Tacho'
-    // The secret must stay neither in the address bar nor in the history.
+    // Remove the secret from the address bar and the history.
     void router.navigate({ to: '/invitation', replace: true })
   }, [router])
 
@@ -86,7 +86,7 @@ function Acceptance({ token, invitation: { email, account } }: AcceptanceProps) 
       })
       const signedIn = await operator.signIn({ body: { email: accepted.email, password } })
       const isIn = signedIn.ok && signedIn.value.status === 'signed_in'
-      // A new page: nothing that was read for another person, or of this invitation, stays.
+      // Load a new page, so that nothing remains that was read for another person or for this invitation.
       window.location.replace(`${BASE}${isIn ? '/' : '/sign-in'}`)
     } catch (error) {
       setTrouble(explainChange(error))

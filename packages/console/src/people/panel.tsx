@@ -1,6 +1,6 @@
 import type { FormEvent, ReactNode } from 'react'
 
-/** A narrow column in the middle, for people who are not in yet. */
+/** A narrow column in the middle of the page, for people who are not signed in. */
 export function Panel({ title, children }: { title: string; children: ReactNode }) {
   return (
     <main className="mx-auto flex min-h-dvh w-full max-w-sm flex-col justify-center gap-6 px-5 pt-8 pb-24">
@@ -31,7 +31,7 @@ export function Problem({ children }: { children: string | null }) {
   )
 }
 
-/** A tachometer. */
+/** The logo: a tachometer. */
 export function Logo({ className = 'size-5' }: { className?: string }) {
   return (
     <svg

@@ -44,7 +44,7 @@ export function PeoplePage() {
     queryFn: calls.invitations,
     enabled: canChange,
   })
-  // The palette leads to the dialog.
+  // With this hash, the palette opens the dialog.
   const { hash } = useLocation()
   useEffect(() => {
     if (hash !== 'new' || !canChange) return
@@ -213,7 +213,7 @@ function Person({ person: { name, email, deactivated }, isMe }: { person: Operat
   )
 }
 
-/** The calls about people of one workspace, or of the whole installation: the same acts under two paths. */
+/** The calls about people of one workspace, or of the whole installation, which have different paths. */
 
 const query = { limit: 200 }
 
@@ -288,7 +288,7 @@ function InviteDialog({ where, invite, onInvited, onClose }: InviteDialogProps) 
 
 interface RoleDialogProps {
   person: Operator
-  /** A person may have no role everywhere. */
+  /** Whether a person may have no role in the whole installation. */
   mayBeNone: boolean
   change: (operatorId: string, role: Role | null) => Promise<unknown>
   onClose: () => void

@@ -141,7 +141,7 @@ function Enrol({ factor: { uri, recoveryCodes }, onClose }: EnrolProps) {
   )
 }
 
-/** Dark on light in both themes: many cameras read nothing else. */
+/** Dark on light in both themes, because many cameras cannot read the opposite. */
 function QrCode({ text, label }: { text: string; label: string }) {
   const bitmap = generate(text)
   const side = bitmap.size + 8

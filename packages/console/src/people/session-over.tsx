@@ -1,4 +1,4 @@
-/** The session has ended while a page was open. The page stays below, with what was written. */
+/** Shown if the session ends while a page is open. The page stays below, with everything that was typed. */
 import { Link } from '@tanstack/react-router'
 import { useState } from 'react'
 import { Dialog } from '../web/ui/overlay.tsx'
@@ -7,12 +7,12 @@ import { SignInSteps } from './sign-in-page.tsx'
 
 interface Props {
   since: number
-  /** Asks the server who is signed in now. */
+  /** Called after the sign-in. It asks the server who is signed in. */
   onSignedIn: () => void
 }
 
 export function SessionOver({ since, onSignedIn }: Props) {
-  // Escape would leave a page that nothing can be done on.
+  // Ignore Escape: without a session, nothing works on the page.
   const [times, setTimes] = useState(0)
   return (
     <Dialog

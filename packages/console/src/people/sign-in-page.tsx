@@ -29,7 +29,7 @@ export function SignInPage() {
   }, [])
 
   async function proceed(): Promise<void> {
-    // Never show what another person has read here.
+    // Forget everything that was read for another person.
     cache.clear()
     // Accept only an address within the console: `back` could lead elsewhere.
     await router.navigate({ href: back?.startsWith('/w/') ? back : '/', replace: true })
@@ -41,13 +41,13 @@ export function SignInPage() {
 interface StepsProps {
   ended?: string | undefined
   onSignedIn: () => Promise<void> | void
-  /** Frames the steps, with a title for each. */
+  /** Renders a frame with a title around each step. */
   Frame?: (props: { title: string; children: ReactNode }) => ReactNode
 }
 
 /**
- * Without `Frame`, the steps are in a dialog over a page that must stay open, so the identity provider gets a window of
- * its own.
+ * The steps of signing in. Without `Frame`, they are in a dialog over a page that must stay open, so the identity
+ * provider opens in a separate window.
  */
 export function SignInSteps({ ended, onSignedIn, Frame }: StepsProps) {
   const [step, setStep] = useState<Step>('password')
@@ -96,7 +96,7 @@ interface StepProps {
   onResult: (result: SignInResult) => Promise<void>
 }
 
-/** Why the identity provider's page led back here (`GET /sign-in/callback/oidc`). */
+/** The reasons for which the identity provider's page redirects here (`GET /sign-in/callback/oidc`). */
 const ENDINGS = new Map([
   ['busy', 'Too many sign-ins from your network failed. Wait 15 minutes, then try again.'],
   ['unavailable', 'The identity provider cannot be reached at the moment. Try again.'],
@@ -112,11 +112,11 @@ function PasswordStep({
   const { busy, trouble, submit } = useAttempt(onResult)
   const provider = methods.data?.oidc ?? null
   const cache = useQueryClient()
-  // The person whose session has ended continues under the same account.
+  // The person whose session ended continues with the same account.
   const known = isBesidePage ? (cache.getQueryData(meQuery.queryKey)?.email ?? undefined) : undefined
 
   async function goToProvider(): Promise<void> {
-    // Opened by the click: a browser blocks one that comes after an answer.
+    // Open the window in the click: a browser blocks a window that opens after a reply.
     const beside = isBesidePage ? window.open('about:blank') : null
     const started = await operator.startOidc()
     if (!started.ok) return beside?.close()

@@ -122,7 +122,7 @@ export function TokensPage() {
   )
 }
 
-/** The same acts under two paths: for one workspace, or for every one. */
+/** The calls about tokens of one workspace, or of all, which have different paths. */
 function tokensOf(workspaceId: string | null) {
   const query = { limit: 200 }
   if (workspaceId === null) {

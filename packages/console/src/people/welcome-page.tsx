@@ -3,7 +3,7 @@ import { BASE, operator } from '../web/api.ts'
 import { Button } from '../web/ui/button.tsx'
 import { Panel } from './panel.tsx'
 
-/** The page for people who are signed in and have no role in any workspace. */
+/** The page for people who are signed in but have no role in any workspace. */
 export function WelcomePage() {
   const navigate = useNavigate()
   async function signOut(): Promise<void> {

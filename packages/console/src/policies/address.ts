@@ -6,7 +6,7 @@ type Part = (typeof PARTS)[number]
 
 interface VersionedAddress {
   show?: Part
-  /** Versions that are compared. */
+  /** The versions to compare. */
   from?: number
   to?: number
 }
@@ -18,13 +18,13 @@ function readVersionedAddress(search: Record<string, unknown>): VersionedAddress
   const shownPart = PARTS.find((one) => one === show)
   return {
     ...(shownPart && shownPart !== 'edit' && { show: shownPart }),
-    // As numbers, so that the address shows no quotes.
+    // Use numbers, because texts would have quotes in the address.
     ...(from !== undefined && VERSION.test(from) && { from: Number(from) }),
     ...(to !== undefined && VERSION.test(to) && { to: Number(to) }),
   }
 }
 
-/** Search parameters of a policy's page, with the simulation that is shown. */
+/** Search parameters of a policy's page: versions and simulation. */
 interface PolicyAddress extends VersionedAddress {
   simulation?: string
 }
@@ -34,7 +34,7 @@ export const readPolicyAddress = (search: Record<string, unknown>): PolicyAddres
   ...textOf(search, ['simulation']),
 })
 
-/** Search parameters of the page for a new policy: the step of a run from which it is made. */
+/** Search parameters of the page for a new policy: the recorded step from which it is made. */
 interface NewPolicyAddress {
   run?: string
   step?: string

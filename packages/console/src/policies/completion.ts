@@ -37,7 +37,7 @@ const METHOD_CHOICES: Completion[] = namesOf(METHOD_SIGNATURES.keys(), LOOPS).ma
   detail: 'method',
 }))
 
-/** The names of signatures, whose keys are `name/number of values`. */
+/** Names from signatures, whose keys have the form `name/number of values`. */
 function namesOf(keys: Iterable<string>, more: readonly string[]): string[] {
   return [...new Set([...Array.from(keys, (key) => key.split('/')[0] ?? key), ...more])].sort()
 }
@@ -46,7 +46,7 @@ const IN_TOOL_NAME = /\btool\.name\s*(?:[=!]=\s*|in\s*\[[^\]]*)"([^"]*)$/
 const IN_INPUT = /\btool\.input((?:\.\w+)*)\.(\w*)$/
 const NAMED_TOOL = /\btool\.name\s*==\s*"([^"]+)"/
 
-/** Completes with what was recorded too: names of tools in `tool.name == "`, and fields of their input after `tool.input.`. */
+/** Completes recorded names too: tools in `tool.name == "`, and fields of their input after `tool.input.`. */
 export const completeWith =
   (recorded: Recorded) =>
   async (context: CompletionContext): Promise<CompletionResult | null> => {
@@ -65,7 +65,7 @@ export const completeWith =
     return { from: context.pos - typed.length, options: [...fields, ...METHOD_CHOICES], validFor: /^\w*$/ }
   }
 
-/** The whole name with its closing quotation mark: what follows is written behind it. */
+/** Inserts the whole name with its closing quotation mark, and places the cursor behind it. */
 function applyName(view: EditorView, completion: Completion, from: number, to: number): void {
   const insert = JSON.stringify(completion.label).slice(1)
   const isClosed = view.state.sliceDoc(to, to + 1) === '"'
@@ -115,13 +115,13 @@ const STALE_MS = 60_000
 
 export interface Recorded {
   tools(): Promise<readonly string[]>
-  /** Null: no call of it was recorded with an input. */
+  /** Null: no call of this tool was recorded with an input. */
   inputOf(tool: string): Promise<Json | null>
 }
 
 export function recordedIn(cache: QueryClient, environmentId: string): Recorded {
   return {
-    // Completion only helps: without an answer, it offers less.
+    // Ignore errors: completion then offers less.
     tools: () =>
       cache
         .fetchQuery({
@@ -155,7 +155,7 @@ async function readInput(cache: QueryClient, environmentId: string, tool: string
   if (!run) return null
   const query = { eventType: 'TOOL_CALL', limit: CALLS_READ } as const
   const rows = await api.listEventRows({ params: { environmentId, runId: run.runId }, query })
-  // Most clients name the tool in the label.
+  // Most clients use the tool's name as label, so read these steps first.
   const likely = rows.items.toSorted((a, b) => Number(b.label.includes(tool)) - Number(a.label.includes(tool)))
   for (const { eventId } of likely) {
     const { event } = await cache.fetchQuery(eventQuery(environmentId, run.runId, eventId))

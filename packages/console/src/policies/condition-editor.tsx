@@ -1,6 +1,6 @@
 /**
- * An editor for conditions: completion, colours and faults from the policy package itself, in the browser. It lives in
- * a shadow tree: there its styles are sheets of the tree, which the Content-Security-Policy allows, unlike a style
+ * An editor for conditions, with completion, colours and faults from the policy package, in the browser. It is in a
+ * shadow tree, where styles are style sheets of the tree. The Content-Security-Policy allows these, but not a style
  * element.
  */
 import { autocompletion, closeBrackets, closeBracketsKeymap, completionKeymap } from '@codemirror/autocomplete'
@@ -36,7 +36,7 @@ export function ConditionEditor({ value, onChange, readOnly, recorded }: Props) 
   const host = useRef<HTMLDivElement>(null)
   const view = useRef<EditorView>(null)
   const changed = useRef(onChange)
-  /** Typed texts that have not come back as `value`: typing can be faster than drawing. */
+  /** Typed texts that have not returned as `value`, because typing can be faster than rendering. */
   const typed = useRef<string[]>([])
   useEffect(() => {
     changed.current = onChange
@@ -75,7 +75,7 @@ export function ConditionEditor({ value, onChange, readOnly, recorded }: Props) 
     })
     view.current = editor
     return () => editor.destroy()
-    // The editor owns the text once it exists; a later value is put into it below.
+    // The editor owns its text once it exists. The code below applies a later value.
   }, [readOnly, recorded])
   useEffect(() => {
     const editor = view.current
@@ -123,7 +123,7 @@ function marksOf(text: string): DecorationSet {
       offset = token.end
     }
   } catch {
-    // Text that begins no token stays plain; the linter says what is wrong.
+    // A text that is no token has no colour; the linter reports it.
   }
   return marks.finish()
 }
@@ -141,7 +141,7 @@ const colours = ViewPlugin.fromClass(
   { decorations: (plugin) => plugin.decorations },
 )
 
-/** The tokens of the page reach into the editor's tree: variables are inherited. */
+/** Design tokens of the page also apply in the editor's tree, because CSS variables are inherited. */
 
 const EDITOR_THEME = EditorView.theme({
   '&': {

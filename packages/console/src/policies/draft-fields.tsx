@@ -50,7 +50,7 @@ export function DraftFields({ environmentId, draft, onChange, readOnly }: Props)
             label="Severity"
             value={draft.severity}
             options={SEVERITIES.map((severity) => [severity, severityWord(severity)])}
-            // A critical policy allows standing approvals only if its author chooses that.
+            // For a critical policy, the author must choose explicitly that standing approvals are allowed.
             onChange={(severity) =>
               set({ severity: severity as Draft['severity'], ...(severity === 'CRITICAL' && { grants: 'never' }) })
             }
@@ -132,7 +132,10 @@ export function DraftFields({ environmentId, draft, onChange, readOnly }: Props)
   )
 }
 
-/** How its requests read. Without one, the amount and the fields of the condition lead. */
+/**
+ * The text of the policy's approval requests. Without it, a request begins with the amount and the fields of the
+ * condition.
+ */
 function TemplateField({
   template,
   onChange,
@@ -163,7 +166,7 @@ function Labelled({ name, children }: { name: string; children: ReactNode }) {
   )
 }
 
-/** The first fault in words: a screen reader does not read the squiggle. */
+/** The first fault in words, because a screen reader does not announce the squiggle. */
 function Verdict({ condition }: { condition: string }) {
   const compiled = condition.trim() === '' ? null : compileCondition(condition)
   const [fault] = compiled?.ok === false ? compiled.faults : []

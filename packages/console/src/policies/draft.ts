@@ -1,4 +1,4 @@
-/** The draft of a policy version, also from a recorded call. */
+/** The draft of a policy version, from an existing one or from a recorded call. */
 import type { PolicyVersion } from '@tacho/contract/policies/policy.ts'
 import { messageOf, purposeOf, withMessage } from '@tacho/policy/message.ts'
 import { isObject, textAt, type Json } from '@tacho/contract/record/payload-reader.ts'
@@ -43,7 +43,7 @@ export const draftOf = ({
   condition,
   severity,
   action,
-  // Written before this could be set: the severity decides.
+  // A version that is older than this field: the severity decides.
   onError: onError ?? (severity === 'HIGH' || severity === 'CRITICAL' ? 'act' : 'ignore'),
   approvers: approvers === 2 ? 2 : 1,
   grants,
@@ -64,21 +64,21 @@ export const bodyOf = ({ purpose, message, ...version }: Draft, note: string) =>
 export const isSame = (one: Draft, other: Draft): boolean =>
   (Object.keys(one) as (keyof Draft)[]).every((key) => one[key] === other[key])
 
-/** A recorded call as the beginning of a condition. Pure. */
+/** Conditions from a recorded call. Pure. */
 
 export interface Call {
-  /** Calls of the same tool. */
+  /** Matches calls of the same tool. */
   condition: string
-  /** Conditions that can be added: a field of the input as it was in this call, or more fields. */
+  /** Conditions to add: a field of the input has the value of this call, or several fields do. */
   fields: readonly string[]
 }
 
 const FIELDS = 8
-/** A longer text is compared by its beginning. */
+/** Characters of a text to compare. A longer text is compared by its beginning. */
 const TEXT_CHARS = 60
 const START_CHARS = 30
 
-/** Null: the payload is of no call. */
+/** Null if the payload is not that of a call. */
 export function callOf(payload: unknown): Call | null {
   const tool = isObject(payload) ? textAt(payload, 'toolName') : null
   if (!isObject(payload) || tool === null) return null
@@ -93,7 +93,7 @@ export function callOf(payload: unknown): Call | null {
 
 function comparison(field: string, value: unknown): string[] {
   if (typeof value === 'boolean') return [value ? field : `!${field}`]
-  // A number is a double: 5 is written 5.0.
+  // Numbers are doubles, so 5 is written 5.0.
   if (typeof value === 'number') return [`${field} >= ${Number.isInteger(value) ? `${value}.0` : value}`]
   if (typeof value !== 'string' || value === '') return []
   if (value.length <= TEXT_CHARS) return [`${field} == ${JSON.stringify(value)}`]

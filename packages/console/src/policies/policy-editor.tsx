@@ -20,7 +20,7 @@ interface Props {
   onSimulate: (simulationId: string) => void
 }
 
-/** The newest version, to change and to try. Saved, it is the next version; it acts only once it is deployed. */
+/** Edits and tries the newest version. Saving makes a new version, which has no effect before it is deployed. */
 export function PolicyEditor({ policy, place, simulationId, onSimulate }: Props) {
   const { workspaceId, policyId, newest } = policy
   const written = useDraftState(`policy ${workspaceId} ${policyId} ${newest.version}`, { ...draftOf(newest), note: '' })

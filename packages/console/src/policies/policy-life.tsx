@@ -1,4 +1,7 @@
-/** The life of a policy in an environment: the one next step of a new one, then what it asked, how that was answered, and what it blocked. */
+/**
+ * The life of a policy in an environment: the next step for a new one; later its requests, the answers to them, and the
+ * blocked calls.
+ */
 import type { Policy } from '@tacho/contract/policies/policy.ts'
 import { getRouteApi, Link } from '@tanstack/react-router'
 import { useState, type ReactNode } from 'react'
@@ -22,7 +25,7 @@ interface Props {
   place: Place
   policy: Policy
   simulationId: string | undefined
-  /** Shows the part with the simulation. */
+  /** Opens the part of the page with the simulation. */
   onSimulate: () => void
 }
 
@@ -40,7 +43,7 @@ export function PolicyLife(props: Props) {
   )
 }
 
-/** Simulate, then deploy to one environment, then watch. */
+/** The steps of a new policy: simulate, deploy to one environment, watch. */
 function NextStep({
   place,
   policy,
@@ -58,11 +61,11 @@ function NextStep({
   const elsewhere = inForce.map((one) => one.environment.name).join(', ')
   const toSimulation = () => {
     onSimulate()
-    // Focus only after the part is on screen.
+    // Focus the element after the part is on screen.
     setTimeout(() => document.getElementById(SIMULATE_ID)?.focus())
   }
   const [newest] = changes.items
-  // A person decided this, so nothing is asked of them next.
+  // A person removed the policy, so suggest no next step.
   const removed = newest?.to === null && newest.share === null ? newest : null
   if (changes.isPending || changes.isPlaceholderData) return <p className="h-5" />
   return (
@@ -122,7 +125,7 @@ function NextStep({
 interface AnswersProps {
   environment: Place['environment']
   policyId: string
-  /** Time since which it is in force; null: it is not. */
+  /** Time since which the policy is in force; null: it is not. */
   since: string | null
 }
 
@@ -196,7 +199,7 @@ const Care = ({ children }: { children: ReactNode }) => (
   </li>
 )
 
-/** Issues of the calls that it blocked, including held calls that were rejected or never answered. */
+/** Issues about calls that the policy blocked, including held calls that were rejected or never answered. */
 export function Blocked({ environmentId, policyId }: { environmentId: string; policyId: string }) {
   const params = route.useParams()
   const { data, error } = useBlocked(environmentId, policyId)

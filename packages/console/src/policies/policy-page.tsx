@@ -28,7 +28,8 @@ export function PolicyPage() {
   const { place } = route.useRouteContext()
   const navigate = useNavigate()
   const workspaceId = place.workspace.id
-  // The address keeps it over the parts of the page, and the tab until the person comes back from another one.
+  // The address keeps the simulation while the part of the page changes. The tab keeps it until the person returns from
+  // another page.
   const lastSimulation = useDraftState<string>(`simulation of ${place.environment.id} ${policyId}`, '')
   const simulation = search.simulation ?? (lastSimulation.value || undefined)
   useEffect(() => {
@@ -118,7 +119,7 @@ function Versions({ policy: { workspaceId, policyId, newest } }: { policy: Polic
   )
 }
 
-/** Recent requests of the policy, and how people decided them. */
+/** Recent requests of the policy, with people's decisions. */
 function AskedLately({ environmentId, policyId }: { environmentId: string; policyId: string }) {
   const params = route.useParams()
   const { data } = useAskedBy(environmentId, policyId)

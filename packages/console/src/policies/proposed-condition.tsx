@@ -1,4 +1,7 @@
-/** The narrower condition that asks least and keeps every rejection, from what people decided. Shown, and taken as a draft. */
+/**
+ * Proposes a narrower condition, computed from people's decisions: it asks least often and still covers every
+ * rejection. A person can use it as a draft.
+ */
 import { percent } from '@tacho/contract/engine/format.ts'
 import type { ProposedCondition } from '@tacho/contract/approvals/proposal.ts'
 import { useMutation } from '@tanstack/react-query'

@@ -41,7 +41,7 @@ export const policyVersionQuery = (workspaceId: string, policyId: string, versio
 
 const isOver = ({ status }: Simulation): boolean => status !== 'QUEUED' && status !== 'RUNNING'
 
-/** A simulation, followed until it is over. */
+/** A simulation, polled until it ends. */
 export function useSimulation(environmentId: string, simulationId: string | null) {
   return useQuery({
     queryKey: ['simulation', environmentId, simulationId],
@@ -61,7 +61,9 @@ export function useAskedBy(environmentId: string, policyId: string) {
   })
 }
 
-/** Requests and blocked calls of the policy in the last 7 days, with the decisions; `asked` null: none. */
+/**
+ * Requests and blocked calls of the policy in the last 7 days, with the decisions. `asked` is null if there were none.
+ */
 export function useAnswers(environmentId: string, policyId: string) {
   return useQuery({
     queryKey: ['approvals', environmentId, 'answers', policyId],
@@ -74,14 +76,14 @@ export function useAnswers(environmentId: string, policyId: string) {
   })
 }
 
-/** Issues of the calls that it blocked. */
+/** Issues about calls that the policy blocked. */
 export function useBlocked(environmentId: string, policyId: string) {
   return useQuery({
     queryKey: ['issues', environmentId, 'blocked by', policyId],
     queryFn: async ({ signal }) => {
       const query = { q: policyId, detectionType: 'TOOL_BLOCKED', limit: 50 }
       const { items } = await api.listIssues({ params: { environmentId }, query }, { signal })
-      // The search also finds issues that only mention it.
+      // The search also finds issues that only mention the policy.
       return items.filter(({ title }) => title.includes(` by ${policyId}`))
     },
     refetchInterval: LIFE_MS,
@@ -103,7 +105,7 @@ export const promptQuery = (workspaceId: string, promptId: string) =>
     queryFn: ({ signal }) => api.readPrompt({ params: { workspaceId, promptId } }, { signal }),
   })
 
-/** Null: no prompt has this name. */
+/** Finds a prompt by name; null if there is none. */
 export const promptOfNameQuery = (workspaceId: string, name: string) =>
   queryOptions({
     queryKey: ['prompts', workspaceId, 'of name', name],

@@ -1,4 +1,4 @@
-/** The examples of a ready set, decided here and now by its policies and by the labels as they were edited. */
+/** Decides the examples of a ready set in the page, by its policies and the labels as edited. */
 import { StateText } from '../web/ui/state.tsx'
 import { decideExample, type ExampleCall } from '@tacho/policy/history/example-call.ts'
 import { useMemo } from 'react'
@@ -59,7 +59,7 @@ export function ReadyExamples({ set, rules }: { set: ReadySet; rules: readonly L
   )
 }
 
-/** With the names that a person gave to the tools of the set. */
+/** Renames the tools of an example as the person renamed them. */
 function renamed(example: ReadySet['examples'][number], rules: readonly LabelDraft[]): ReadySet['examples'][number] {
   const nameOf = (tool: string): string => {
     for (const { was = '', tool: now } of rules) {

@@ -1,4 +1,4 @@
-/** The ready sets of examples/policies, as the build read them, and what the API gets of them. */
+/** The ready sets in examples/policies, which the build includes, and the API bodies that create them. */
 import { defaultOnError, type OnError } from '@tacho/contract/engine/words.ts'
 import type { PolicyVersion } from '@tacho/contract/policies/policy.ts'
 import type { ToolLabel } from '@tacho/contract/policies/tool-labels.ts'
@@ -15,18 +15,18 @@ export interface ReadyPolicy {
 
 export interface ReadySet {
   readonly name: string
-  /** Purpose of the set. */
+  /** Describes the purpose of the set. */
   readonly about: string
   readonly labels?: readonly ToolLabel[]
   readonly policies: Readonly<Record<string, ReadyPolicy>>
   readonly examples: readonly (ExampleCall & { readonly name?: string })[]
 }
 
-/** vite.config.ts defines it. */
+/** Defined by vite.config.ts. */
 declare const READY_SETS: readonly ReadySet[]
 export const READY = READY_SETS
 
-/** The body that creates it, as `tacho apply` would. */
+/** The body that creates a policy, as `tacho apply` sends it. */
 export const policyBody = (policyId: string, policy: ReadyPolicy, set: string) => ({
   policyId,
   name: policy.name ?? null,
@@ -38,7 +38,10 @@ export const policyBody = (policyId: string, policy: ReadyPolicy, set: string) =
   note: `From the ready set ${set}`,
 })
 
-/** Rules of tools that the set does not name stay: policies of others read them. As `tacho apply`. */
+/**
+ * The label rules after adding those of a set. As in `tacho apply`, rules of other tools stay, because other policies
+ * may read them.
+ */
 export function mergedLabels(present: readonly ToolLabel[], labels: readonly ToolLabel[]): ToolLabel[] {
   const named = new Set(labels.map(({ tool }) => tool))
   return [...present.filter(({ tool }) => !named.has(tool)), ...labels]

@@ -1,6 +1,6 @@
 /**
- * Ready sets of policies, from examples/policies: chosen, fitted to the tools of the environment by their labels, tried on examples
- * and on the last week, and created. Nothing acts before it is deployed.
+ * Ready sets of policies, from examples/policies: a person chooses one, adapts it to the environment's tools by their
+ * labels, tries it on examples and on the last week, and creates it. It has no effect before it is deployed.
  */
 import type { Simulation } from '@tacho/contract/policies/simulation.ts'
 import type { ToolLabel } from '@tacho/contract/policies/tool-labels.ts'
@@ -103,7 +103,7 @@ interface PoliciesProps {
   canSimulate: boolean
 }
 
-/** The policies of the set, and their simulated decisions. */
+/** The policies of the set, and their simulation. */
 function Policies({ set, environmentId, labels, canSimulate }: PoliciesProps) {
   const policies = Object.entries(set.policies)
   const [tried, setTried] = useState<{ labels: string; results: Record<string, Simulation> }>()
@@ -179,13 +179,13 @@ function Tried({ simulation }: { simulation: Simulation | undefined }) {
 
 interface CreateProps {
   set: ReadySet
-  /** Null: the set has none. */
+  /** Null if the set has no labels. */
   labels: readonly ToolLabel[] | null
   isReady: boolean
   onCreated: () => void
 }
 
-/** Policies that exist stay as they are. */
+/** Creates the set. Existing policies are not changed. */
 function Create({ set, labels, isReady, onCreated }: CreateProps) {
   const params = route.useParams()
   const { place } = route.useRouteContext()

@@ -25,12 +25,12 @@ interface Props {
   environment: { id: string; name: string }
   draft: Draft
   canSimulate: boolean
-  /** The simulation that is shown. */
+  /** Id of the simulation to show. */
   simulationId: string | undefined
   onStart: (simulationId: string) => void
 }
 
-/** Simulates the draft on the recorded calls. */
+/** Simulates the draft on recorded calls. */
 export function Simulate({ environment, draft, canSimulate, simulationId, onStart }: Props) {
   const [days, setDays] = useState<number>(7)
   const environmentId = environment.id
@@ -110,10 +110,10 @@ function Progress({ simulation: { scanned, total } }: { simulation: Simulation }
 }
 
 const route = getRouteApi('/w/$workspace/$environment')
-/** In the order of the table. The contract's list is in a larger file. */
+/** In the order of the table. Importing the contract's list would make the page larger. */
 const CALL_STATES: readonly CallState[] = ['ran', 'held', 'blocked', 'neverRan']
 const RUNS_SHOWN = 10
-/** Tools without a hit that are named. */
+/** Most tools without a hit to name. */
 const TOOLS_NAMED = 5
 const INPUT_CHARS = 300
 
@@ -243,7 +243,7 @@ const STATE_WORDS: Record<CallState, string> = {
   neverRan: 'Never started by the agent',
 }
 
-/** The data on which an answer about the past is based. */
+/** The data behind an answer about the past of runs. */
 function Past({ past: { unknown, tools, labelledTools, unlabelled } }: { past: NonNullable<Result['past']> }) {
   return (
     <p className="text-soft">
@@ -264,7 +264,7 @@ function Past({ past: { unknown, tools, labelledTools, unlabelled } }: { past: N
   )
 }
 
-/** Counts the simulated calls by what became of them. */
+/** Counts the simulated calls by outcome. */
 function States({ states }: { states: NonNullable<Result['states']> }) {
   return (
     <table aria-label="What became of the calls" className="w-full">
@@ -288,7 +288,7 @@ function States({ states }: { states: NonNullable<Result['states']> }) {
   )
 }
 
-/** The input that the condition would have matched, in one line. */
+/** The input of a call that the condition matches, on one line. */
 function HitInput({ runId, eventId }: { runId: string; eventId: string }) {
   const { place } = route.useRouteContext()
   const { data } = useQuery(eventQuery(place.environment.id, runId, eventId))
@@ -301,7 +301,7 @@ function HitInput({ runId, eventId }: { runId: string; eventId: string }) {
   )
 }
 
-/** Whether people decided as the policy would. */
+/** Compares the policy's decisions with those of people. */
 function Agreement({ approvals: { hits, others } }: Pick<Result, 'approvals'>) {
   const asked = hits.approved + hits.rejected + hits.expired
   if (asked + others.rejected === 0) return null

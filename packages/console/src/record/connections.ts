@@ -1,4 +1,4 @@
-/** How each kind of agent is connected. README.md has the same ways, with both languages of a framework in one row. */
+/** How to connect each kind of agent. README.md has the same ways, with both languages of a framework in one row. */
 interface Connection {
   name: string
   /** The setting or the code that connects it. */

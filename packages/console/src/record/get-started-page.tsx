@@ -12,7 +12,7 @@ import { explain } from '../web/ui/states.tsx'
 const route = getRouteApi('/w/$workspace/$environment')
 const REFRESH_MS = 2_000
 
-/** Guides a new user to the first event on a timeline. */
+/** Guides a new user until the first event is on a timeline. */
 export function GetStartedPage() {
   const params = route.useParams()
   const { place } = route.useRouteContext()
@@ -93,7 +93,7 @@ function Connections() {
   )
 }
 
-/** The curl command on one line for a POSIX shell, which inserts the time. */
+/** The curl command on one line, for a POSIX shell: the shell inserts the time. */
 function curlLine(key: string): string {
   const event = [
     `{"eventId":"hello-'$(date +%s)'","clientId":"curl","runId":"hello",`,
@@ -115,7 +115,7 @@ interface Props {
   onCreated: (key: string) => void
 }
 
-/** Makes the key of an agent: it records events and reads what it needs to run, and nothing else. */
+/** Creates an agent's key, which can only record events and read what the agent needs to run. */
 function NewKey({ environmentId, canCreate, value, onCreated }: Props) {
   const create = useMutation({
     mutationFn: () =>

@@ -1,16 +1,16 @@
 /**
- * Shows notifications, and opens their pages. A message has only ids: the text is read with the session of the person. Nothing
- * is kept for offline use, so the console is never older than its server.
+ * Shows notifications, and opens their pages. A message contains only ids: the text is read with the person's session.
+ * Nothing is cached for offline use, so the console is never older than its server.
  */
 import type { NotificationText, PushedNotification } from '@tacho/contract/messages/notification.ts'
 
 declare const self: ServiceWorkerGlobalScope
 
 const TEXT_MS = 8_000
-/** The address of the console, also below a path. */
+/** The console's address, which may have a path. */
 const HOME = new URL(self.registration.scope)
 
-/** Texts that anybody who sees the screen may read. */
+/** Texts without content, because anybody who sees the screen can read them. */
 const GENERAL: Record<PushedNotification['event'], { title: string; page: string }> = {
   'approval.requested': { title: 'An approval is waiting', page: 'approvals' },
   'alert.firing': { title: 'An alert fires', page: 'alerts' },
@@ -30,7 +30,7 @@ async function show(data: PushMessageData | null): Promise<void> {
   const pushed = pushedOf(data)
   const { title, body, path } = (pushed && (await read(pushed))) ?? general(pushed)
   const tag = pushed ? `${pushed.environmentId} ${pushed.event}` : 'tacho'
-  // A newer notification replaces the previous one.
+  // With the same tag, a newer notification replaces the previous one.
   const options = {
     body,
     tag,

@@ -1,4 +1,4 @@
-/** Dialogs of API keys: a new one, a change, a rotation. */
+/** Dialogs to create, change and rotate API keys. */
 import { useMutation } from '@tanstack/react-query'
 import { useState } from 'react'
 import type { CreatedApiKey, ApiKey } from '@tacho/contract/tenants/api-key.ts'
@@ -10,7 +10,7 @@ import { number } from '../web/text/format.ts'
 import { AllowedAddressesField, networksIn, ExpiryField, expiryOf, EXPIRIES } from './credential.tsx'
 import { CheckList, RadioCards, SelectField, Field } from '../web/ui/field.tsx'
 
-/** Common purposes of a key. */
+/** Common purposes of a key, with the scopes. */
 const PURPOSES = [
   {
     value: 'agent',
@@ -91,7 +91,7 @@ interface ChangeApiKeyProps {
 
 const KEEP = 'keep'
 
-/** A key can lose scopes, but never get more. */
+/** Changes a key. A key can lose scopes, but never get more. */
 export function ChangeApiKey({ environmentId, apiKey, onClose }: ChangeApiKeyProps) {
   const [name, setName] = useState(apiKey.name)
   const [scopes, setScopes] = useState(apiKey.scopes)
@@ -155,7 +155,7 @@ interface RotateApiKeyProps {
   onClose: () => void
 }
 
-/** A new key with the same scopes; the old one works until agents have the new one. */
+/** Creates a new key with the same scopes. The old one works until agents have the new one. */
 export function RotateApiKey({ environmentId, apiKey, onRotated, onClose }: RotateApiKeyProps) {
   const [overlap, setOverlap] = useState('24')
   const [days, setDays] = useState(KEEP)
@@ -197,7 +197,7 @@ export function RotateApiKey({ environmentId, apiKey, onRotated, onClose }: Rota
   )
 }
 
-/** Descriptions of the scopes. */
+/** The scopes, with descriptions. */
 const SCOPE_NOTES: readonly (readonly [Scope, string])[] = [
   ['events:write', 'record events, report issues, ask for approval'],
   ['config:read', 'load prompts (with policies:read)'],
@@ -207,12 +207,12 @@ const SCOPE_NOTES: readonly (readonly [Scope, string])[] = [
 
 interface RateFieldProps {
   hint?: string
-  /** '' for the default of the service. */
+  /** '' means the service's default. */
   value: string
   onChange: (value: string) => void
 }
 
-/** The rate of an API key. */
+/** A field for the rate limit of a key. */
 function RateField({ hint, value, onChange }: RateFieldProps) {
   return (
     <Field

@@ -1,4 +1,4 @@
-/** Parts that keys and tokens share: a name, an expiry, and whether they still work. */
+/** Shared by keys and tokens: name, expiry, and whether they still work. */
 import { DamagedChip, State } from '../web/ui/state.tsx'
 import { SelectField, Field } from '../web/ui/field.tsx'
 import { useNow, Time } from '../web/text/times.tsx'
@@ -35,7 +35,7 @@ interface Credential {
 export const hasEnded = ({ expiresAt, revokedAt }: Credential, now: number): boolean =>
   revokedAt !== null || (expiresAt !== null && Date.parse(expiresAt) <= now)
 
-/** Credentials that still work come first; then by name, and the newest first. */
+/** Sorts working credentials first, then by name, then newest first. */
 export function usefulFirst<Item extends Credential & { name: string; createdAt: string }>(
   items: readonly Item[],
   now: number,
@@ -97,7 +97,7 @@ export function AllowedAddressesField({ value, onChange }: Props) {
   )
 }
 
-/** Null: from every address. */
+/** The networks in a text; null: every address is allowed. */
 export function networksIn(text: string): string[] | null {
   const networks = text.split(/[\s,]+/).filter((networkText) => networkText !== '')
   return networks.length === 0 ? null : networks

@@ -13,7 +13,7 @@ import { StalledRuleSection } from './stalled-rule.tsx'
 import { Tenants } from './tenant-list.tsx'
 
 const route = getRouteApi('/w/$workspace/$environment/settings/environments')
-/** Archived ones too: they are restored here. */
+/** Includes archived ones, because this page restores them. */
 const ALL = { limit: 200, archived: 'true' } as const
 
 export function EnvironmentsPage() {
@@ -37,9 +37,9 @@ export function EnvironmentsPage() {
   useKeys(canChange ? { n: () => setOpen('environment') } : {})
   const ownsWorkspace = (id: string) =>
     me?.everywhere === 'owner' || me?.workspaces.some((one) => one.id === id && one.role === 'owner') === true
-  /** Wait before the address changes, because a place is looked up in the cache. */
+  /** Wait for this before the address changes, because the new place is looked up in the cache. */
   const renew = () => renewStale(cache)
-  /** After a rename, the address of this page must have the new name. */
+  /** After a rename, the page's address must contain the new name. */
   const goTo = (to: { workspace?: string; environment?: string }) =>
     navigate({ to: '/w/$workspace/$environment/settings/environments', params: { ...names, ...to }, replace: true })
   const leave = () => navigate({ to: '/', search: {} })

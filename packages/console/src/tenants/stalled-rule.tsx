@@ -17,7 +17,7 @@ const stalledRuleQuery = (environmentId: string) =>
     queryFn: () => api.readStalledRule({ params: { environmentId } }),
   })
 
-/** When running runs of this environment count as stalled, and what happens to them. */
+/** A section of the settings: when running runs of this environment count as stalled, and what happens then. */
 export function StalledRuleSection({ place }: { place: Place }) {
   const environmentId = place.environment.id
   const { data, error, refetch } = useQuery(stalledRuleQuery(environmentId))

@@ -1,4 +1,4 @@
-/** A list of workspaces or environments: renamed, archived and restored in their rows. */
+/** A list of workspaces or environments, which can be renamed, archived and restored. */
 import { LIMITS } from '@tacho/contract/engine/limits.ts'
 import { useMutation } from '@tanstack/react-query'
 import { useState, type ReactNode } from 'react'
@@ -15,22 +15,22 @@ interface Tenant {
   name: string
   createdAt: string
   archivedAt: string | null
-  /** When it is deleted with all its data; null: no deletion is ordered. Workspaces are not deleted. */
+  /** When it will be deleted with all its data; null: not requested. Workspaces are not deleted. */
   deleteAt?: string | null
 }
 
 interface Props {
   kind: 'workspace' | 'environment'
   list: { data: readonly Tenant[] | undefined; error: unknown; refetch: () => Promise<unknown> }
-  /** The workspace or environment that the page belongs to. */
+  /** Id of the workspace or environment to which the page belongs. */
   currentId: string
   canChange: (tenant: Tenant) => boolean
-  /** A link to a workspace or environment that is not archived. */
+  /** Renders a link to one that is not archived. */
   link: (tenant: Tenant) => ReactNode
   rename: (id: string, name: string) => Promise<unknown>
   archive: (id: string) => Promise<unknown>
   restore: (id: string) => Promise<unknown>
-  /** Orders the deletion of an archived one; absent: the person may not. */
+  /** Requests the deletion of an archived one; absent: the person has no right to. */
   remove?: (id: string) => Promise<unknown>
 }
 

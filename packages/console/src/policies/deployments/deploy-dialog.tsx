@@ -21,9 +21,9 @@ export type Act =
       kind: 'deploy'
       environment: InForce['environment']
       deployment: Deployment | null
-      /** Share with which the dialog begins. */
+      /** Initial share in the dialog. */
       share?: Deployment['share']
-      /** The version that the dialog offers first. Default: the newest. */
+      /** Initial version in the dialog. Default: the newest. */
       version?: string
     }
   | { kind: 'promote' | 'roll back' | 'end share'; environment: InForce['environment']; deployment: Deployment }
@@ -35,20 +35,20 @@ interface ActDialogProps {
   name: string
   newestVersion: string
   places: readonly InForce[]
-  /** The simulation that was made on the page. */
+  /** The simulation on the page, if any. */
   simulation?: Simulated | undefined
   onClose: () => void
 }
 
 export interface Simulated {
   id: string
-  /** Environment whose calls were simulated. */
+  /** The environment whose calls were simulated. */
   environment: InForce['environment']
 }
 
 const NONE = 'none'
 
-/** Agents apply a change within seconds, so the dialog first shows what will change, and where. */
+/** Shows what will change, and where, before the act: agents apply a change within seconds. */
 export function ActDialog({
   workspaceId,
   act,
@@ -63,16 +63,17 @@ export function ActDialog({
   const { share: shareBefore, version: offered } = act.kind === 'deploy' ? act : {}
   const [version, setVersion] = useState(shareBefore?.version ?? offered ?? newestVersion)
   const [percent, setPercent] = useState(shareBefore ? String(Math.min(99, shareBefore.percent * 2)) : '')
-  // The other sessions keep the version in force, so there must be another version.
+  // A share requires another version for the other sessions.
   const canShare =
     item.kind === 'prompt' && version !== NONE && act.deployment !== null && act.deployment.version !== version
   const share = canShare && percent !== '' && percent !== '100' ? Number(percent) : undefined
   const earlier = act.deployment?.earlierVersion ?? null
-  // Before its first version, nothing was in force.
+  // A rollback of the first version removes the item, because nothing was in force before it.
   const isRemoved = act.kind === 'roll back' ? earlier === null : act.kind === 'deploy' && version === NONE
   const [target, setTarget] = useState(others[0]?.environment.id ?? '')
   const [note, setNote] = useState('')
-  // The version that this person saw: if two people roll back at once, the server rejects the second. Not for a damaged version.
+  // The version that this person saw. If two people roll back at once, the server rejects the second. A damaged version
+  // cannot be compared.
   const seen = act.deployment?.damaged ? {} : { replaces: act.deployment?.version ?? null }
   const publish = useMutation({
     mutationFn: () => {
@@ -93,7 +94,7 @@ export function ActDialog({
     },
     onSuccess: onClose,
   })
-  // The way back to a version that was in force before there were deployments is a deployment too.
+  // For a version that was in force before deployments were recorded, going back is a new deployment.
   const isWayBack = offered !== undefined && version === offered && Number(version) < Number(act.deployment?.version)
   const words = isWayBack ? 'roll back' : act.kind
   const now = act.deployment === null ? 'nothing' : `version ${act.deployment.version}`
@@ -103,7 +104,7 @@ export function ActDialog({
       title={TITLES[words](name, act.environment.name)}
       act={isRemoved ? 'Remove' : WORDS[words]}
       className="w-full max-w-2xl"
-      // After a conflict, the text of a rollback dialog is outdated.
+      // After a conflict, the text of a rollback is outdated.
       isReady={act.kind !== 'roll back' || refusalOf(publish.error)?.status !== 409}
       isBusy={publish.isPending}
       error={publish.error}
@@ -224,7 +225,7 @@ const TITLES = {
 } as const
 const VERSIONS_SHOWN = 100
 
-/** The newest first: versions count from 1. */
+/** Version numbers from the newest down to 1. */
 function versionsUpTo(newest: string): string[] {
   const last = Number(newest)
   return Array.from({ length: Math.min(last, VERSIONS_SHOWN) }, (_, index) => String(last - index))
@@ -237,7 +238,7 @@ interface SimulatedBeforeProps {
   simulation: Simulated
 }
 
-/** The result of the simulation, if it was of the version that is about to be deployed. */
+/** The result of the simulation, if it simulated the version to deploy. */
 function SimulatedBefore({ workspaceId, policyId, version, simulation }: SimulatedBeforeProps) {
   const { data } = useSimulation(simulation.environment.id, simulation.id)
   const { data: policy } = useQuery(policyVersionQuery(workspaceId, policyId, version))
@@ -260,7 +261,9 @@ function SimulatedBefore({ workspaceId, policyId, version, simulation }: Simulat
   )
 }
 
-/** Previews a publication: the difference of the two versions, and results of the new one in other environments. */
+/**
+ * Previews a publication: the difference between the two versions, and results of the new one in other environments.
+ */
 
 interface ChangePreviewProps {
   workspaceId: string
@@ -269,7 +272,7 @@ interface ChangePreviewProps {
   from: string | null
   /** New version; null: the item is removed. */
   to: string | null
-  /** Other environments in which the item may be in force. */
+  /** The other environments; the item may be in force there. */
   others: readonly InForce[]
 }
 
@@ -305,7 +308,7 @@ function readDiff(
   return api.diffPolicyVersions({ params: { workspaceId, policyId: id }, query }, { signal })
 }
 
-/** Environments in which the version is already in force, since when, and how its runs end there. */
+/** Environments in which the version is already in force, with the time and the outcomes of its runs there. */
 function Elsewhere({ item, version, others }: { item: Item; version: string; others: readonly InForce[] }) {
   const places = others.filter(({ deployment }) => deployment?.version === version)
   const results = useQueries({

@@ -16,7 +16,7 @@ interface Props {
   simulation?: Simulated | undefined
 }
 
-/** The version in force in each environment, and the acts that change it. */
+/** The version in force in each environment, and acts to change it. */
 export function InForceSection({ workspaceId, item, name, newestVersion, canDeploy, simulation }: Props) {
   const places = useInForce(workspaceId, item)
   const [act, setAct] = useState<Act | null>(null)

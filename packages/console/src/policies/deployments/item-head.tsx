@@ -16,19 +16,19 @@ interface Props {
   kind: 'prompt' | 'policy'
   id: string
   name: string
-  /** The newest. After a roll back, another one is in force. */
+  /** The newest version. After a rollback, another one is in force. */
   version: string
   archivedAt: string | null
   damaged: boolean
-  /** Beside the name. */
+  /** Content beside the name. */
   children: ReactNode
-  /** Absent: the kind has a name in each version. */
+  /** Renames the item. Absent if each version has its own name. */
   rename?: (name: string) => Promise<unknown>
   archive: () => Promise<unknown>
   restore: () => Promise<unknown>
 }
 
-/** The head of a prompt or policy, with what can be done with it as a whole. */
+/** The head of a prompt's or policy's page, with acts on the item as a whole. */
 export function ItemHead({ kind, id, name, version, archivedAt, damaged, children, rename, archive, restore }: Props) {
   const params = route.useParams()
   const { place } = route.useRouteContext()

@@ -18,11 +18,11 @@ interface ItemListProps<Item> {
   columns: readonly Column<Item>[]
   keyOf: (item: Item) => string
   open: (item: Item) => void
-  /** Says what a prompt or policy is for. */
+  /** A sentence about the purpose of a prompt or policy. */
   empty: string
   hasArchived: boolean
   onArchived: (shown: boolean) => void
-  /** A link to a related list, beside the title. */
+  /** A link to a related list, shown beside the title. */
   beside?: ReactNode
 }
 
@@ -83,7 +83,7 @@ interface InForceChipsProps {
   newestVersion: string
 }
 
-/** Environments in which an item is in force, with the version; an older version stands out. */
+/** The environments in which an item is in force, with its version. An older version is highlighted. */
 export function InForceChips({ deployed, item, newestVersion }: InForceChipsProps) {
   const places = inForce(deployed, item).filter(({ deployment }) => deployment !== null)
   return (

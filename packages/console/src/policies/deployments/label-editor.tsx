@@ -1,4 +1,4 @@
-/** Rules of labels as a form: a row for each rule. */
+/** A form for rules of labels, with a row for each rule. */
 import { LIMITS } from '@tacho/contract/engine/limits.ts'
 import { TOOL_LABEL_PATTERN } from '@tacho/contract/engine/words.ts'
 import type { ToolLabel } from '@tacho/contract/policies/tool-labels.ts'
@@ -6,13 +6,13 @@ import { faultsOfLabels } from '@tacho/policy/history/tool-labels.ts'
 import { useId } from 'react'
 import { Button } from '../../web/ui/button.tsx'
 
-/** A rule as a person writes it: labels with commas between them. */
+/** A rule in the form: labels are separated by commas. */
 export interface LabelDraft {
   tool: string
   output: string
   does: string
   when: string
-  /** The name of the tool in the ready set. */
+  /** The tool's original name in the ready set. */
   was?: string
 }
 
@@ -38,7 +38,7 @@ const labelsOf = (text: string): string[] =>
     .filter((label) => label !== '')
     .filter((label, at, all) => all.indexOf(label) === at)
 
-/** The faults that show while a person types. The service finds more, and names the rule. */
+/** Faults that are shown while a person types. The service checks more, and names the faulty rule. */
 function faultOf(draft: LabelDraft): string | null {
   const [rule] = rulesOf([draft])
   if (!rule || rule.tool === '') return 'Name a tool.'
@@ -62,7 +62,7 @@ const FIELDS = [
 interface Props {
   rules: readonly LabelDraft[]
   onChange: (rules: LabelDraft[]) => void
-  /** Names to choose from. */
+  /** Names of tools to choose from. */
   tools: readonly string[]
 }
 

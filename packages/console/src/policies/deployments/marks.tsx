@@ -1,4 +1,4 @@
-/** Deployments as marks on an axis of time, and as a table: what changed when the curve did. */
+/** Deployments as marks on a time axis, and as a table: they show what changed when a curve did. */
 import type { DeploymentChange } from '@tacho/contract/policies/deployment.ts'
 import { useQuery } from '@tanstack/react-query'
 import { getRouteApi, Link } from '@tanstack/react-router'
@@ -8,20 +8,20 @@ import { counted, exact, minuteOfDay } from '../../web/text/format.ts'
 import { hourTimes, type HourWindow } from '../../web/address.ts'
 
 const route = getRouteApi('/w/$workspace/$environment')
-/** The newest ones of the time. */
+/** Most marks: the newest ones of the period. */
 const MARKS = 200
-/** A share of the axis: marks that are closer are drawn as one. */
+/** Marks that are closer than this share of the axis are drawn as one. */
 const SEPARATE = 0.012
 
-/** Changes at one place of the axis. */
+/** Changes at one position of the axis. */
 export interface Mark {
-  /** Milliseconds. */
+  /** Time in milliseconds. */
   at: number
-  /** The oldest first. */
+  /** Oldest first. */
   changes: readonly DeploymentChange[]
 }
 
-/** Reads the publications of a period, the oldest first. */
+/** Reads the publications of a period, oldest first. */
 export function useMarks(environmentId: string, window: Pick<HourWindow, 'from' | 'to'> | undefined): readonly Mark[] {
   const { from, to } = window === undefined ? { from: '', to: '' } : hourTimes(window)
   const { data } = useQuery({
@@ -51,7 +51,7 @@ export function marksOf(changes: readonly DeploymentChange[], { from, to }: { fr
   return marks
 }
 
-/** `prompt refunds: version 2, before version 1`. */
+/** Describes a change: `prompt refunds: version 2, before version 1`. */
 export function changeText({ kind, name, from, to }: DeploymentChange): string {
   const before = from === null ? '' : `, before version ${from}`
   return `${kind} ${name}: ${to === null ? 'removed' : `version ${to}`}${before}`
@@ -59,11 +59,11 @@ export function changeText({ kind, name, from, to }: DeploymentChange): string {
 
 interface RowProps {
   marks: readonly Mark[]
-  /** From 0 at the left end of the row to 1; null: outside of what is shown. */
+  /** Position of a time, from 0 at the left end of the row to 1; null: not visible. */
   placeOf: (time: number) => number | null
 }
 
-/** Above a chart, one place for each mark. Each names its changes when the pointer is on it or it has the focus. */
+/** A row of marks above a chart. Each shows its changes on hover or focus. */
 export function MarkRow({ marks, placeOf }: RowProps) {
   const shown = marks.flatMap((mark) => {
     const place = placeOf(mark.at)
@@ -133,7 +133,7 @@ export function plotMarks(marks: readonly Mark[]) {
   }
 }
 
-/** The same as a table, initially closed. */
+/** The changes as a table, initially closed. */
 export function MarkTable({ marks }: { marks: readonly Mark[] }) {
   const changes = marks.flatMap((mark) => mark.changes)
   if (changes.length === 0) return null

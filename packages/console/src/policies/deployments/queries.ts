@@ -18,7 +18,7 @@ export interface Item {
 export interface InForce {
   environment: { id: string; name: string }
   deployment: Deployment | null
-  /** False: not read yet, so `deployment` says nothing. */
+  /** Whether it was read; if not, `deployment` has no meaning. */
   isRead: boolean
 }
 
@@ -84,7 +84,7 @@ export const stopsKey = (environmentId: string) => ['stops', environmentId]
 const STOPS_REFRESH_MS = 10_000
 const CONFIRMING_MS = 2_000
 
-/** Stops in effect, newest first, and how many clients have confirmed the configuration with them. */
+/** Active stops, newest first, and how many clients have confirmed the configuration that contains them. */
 export const stopsQuery = (environmentId: string) =>
   queryOptions({
     queryKey: [...stopsKey(environmentId), 'in effect'],
@@ -93,7 +93,7 @@ export const stopsQuery = (environmentId: string) =>
       data && data.items.length > 0 && data.clients.unconfirmed > 0 ? CONFIRMING_MS : STOPS_REFRESH_MS,
   })
 
-/** Stops that covered a run while it ran, newest first; also those that have ended. */
+/** Stops that affected a run while it ran, newest first, including ended ones. */
 export const runStopsQuery = (environmentId: string, runId: string) =>
   queryOptions({
     queryKey: [...stopsKey(environmentId), 'of run', runId],
@@ -102,6 +102,6 @@ export const runStopsQuery = (environmentId: string, runId: string) =>
     refetchInterval: STOPS_REFRESH_MS,
   })
 
-/** Names the target of a stop, at the beginning of a sentence. */
+/** The target of a stop, as the beginning of a sentence. */
 export const stopName = ({ scope, target }: Pick<Stop, 'scope' | 'target'>): string =>
   scope === 'environment' ? 'This environment' : `${scope.charAt(0).toUpperCase()}${scope.slice(1)} ${target}`

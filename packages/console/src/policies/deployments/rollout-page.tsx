@@ -156,7 +156,7 @@ const COLUMNS: readonly Column<ConfigurationClient>[] = [
   { head: 'Last seen', right: true, cell: ({ lastSeenAt }) => <Time at={lastSeenAt} /> },
 ]
 
-/** Counts the clients of an environment by whether they have its revision. Lists them when opened. */
+/** Counts an environment's clients by whether they have its current revision. Lists them when opened. */
 function Clients({ environmentId, name }: { environmentId: string; name: string }) {
   const [isOpen, setOpen] = useState(false)
   const { data, error } = useQuery({
@@ -197,7 +197,7 @@ function ClientList({ environmentId, name }: { environmentId: string; name: stri
       api.listConfigurationClients({ params: { environmentId }, query: { standing, limit: PAGE, cursor } }, { signal }),
     refreshMs: CLIENTS_REFRESH_MS,
   })
-  // A key can send events under any client id.
+  // Only for a row with a client's own id: a key's row does not tell under which client ids the key sent events.
   const erase: Column<ConfigurationClient> = {
     head: 'Actions',
     right: true,

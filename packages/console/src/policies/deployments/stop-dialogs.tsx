@@ -1,4 +1,4 @@
-/** Stops an agent, session, run or environment, says which clients have confirmed it, and ends a stop. */
+/** Dialogs that stop an agent, session, run or environment, show which clients have confirmed it, and end a stop. */
 import { LIMITS } from '@tacho/contract/engine/limits.ts'
 import { STOP_SCOPES } from '@tacho/contract/engine/words.ts'
 import type { Stop, StopScope } from '@tacho/contract/policies/stop.ts'
@@ -13,7 +13,7 @@ import { FormDialog } from '../../web/ui/form-dialog.tsx'
 import { Dialog } from '../../web/ui/overlay.tsx'
 import { stopName, stopsKey, stopsQuery } from './queries.ts'
 
-/** The agent's id or name, the id of the session or run; empty for the environment. */
+/** The id or name of an agent, or the id of a session or run; empty for the environment. */
 export type StopSubject = Pick<Stop, 'scope' | 'target'>
 
 interface StopDialogProps {
@@ -137,7 +137,7 @@ const THESE: Record<StopScope, string> = {
 
 const NAMED = 10
 
-/** How many clients have the configuration with the stops, and which have not. */
+/** How many clients have the configuration with the stops, and which do not. */
 export function Confirmed({ environmentId }: { environmentId: string }) {
   const { data } = useQuery(stopsQuery(environmentId))
   const { confirmed = 0, unconfirmed = 0, silent = 0 } = data?.clients ?? {}

@@ -1,4 +1,4 @@
-/** Active stops, by whom and why: on the Rollout page, and on the pages of agents, sessions and runs. */
+/** Active stops, with author and reason: on the Rollout page, and on the pages of agents, sessions and runs. */
 import type { Stop } from '@tacho/contract/policies/stop.ts'
 import { useQuery } from '@tanstack/react-query'
 import { useState } from 'react'
@@ -103,14 +103,14 @@ export function StopNotes({ place, stops }: StopNotesProps) {
   )
 }
 
-/** The stops of an agent or a session that are in effect; `names`: its id, and the name of an agent. */
+/** Active stops of an agent or session. `names`: its id, and for an agent its name. */
 export function StopsOf({ place, scope, names }: { place: Place; scope: 'agent' | 'session'; names: string[] }) {
   const { data } = useQuery(stopsQuery(place.environment.id))
   const stops = data?.items.filter((stop) => stop.scope === scope && names.includes(stop.target)) ?? []
   return <StopNotes place={place} stops={stops} />
 }
 
-/** The stops that covered a run while it ran. */
+/** The stops that affected a run while it ran. */
 export function StopsOfRun({ place, runId }: { place: Place; runId: string }) {
   const { data = [] } = useQuery(runStopsQuery(place.environment.id, runId))
   return <StopNotes place={place} stops={data} />

@@ -1,4 +1,4 @@
-/** A line on every page, while the whole environment or an agent is stopped. */
+/** A line on every page while the environment or an agent is stopped. */
 import { useQuery } from '@tanstack/react-query'
 import { Link, useParams } from '@tanstack/react-router'
 import { ShownText } from '../../web/text/shown-text.tsx'

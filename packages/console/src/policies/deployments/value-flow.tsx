@@ -1,4 +1,4 @@
-/** Whether values of one tool reached another, in the recorded runs: `tacho policies flow`. */
+/** Shows whether values of one tool reached another one in recorded runs, like `tacho policies flow`. */
 import { flowSentence } from '@tacho/contract/engine/format.ts'
 import { LIMITS } from '@tacho/contract/engine/limits.ts'
 import type { FlowQuestion, Simulation } from '@tacho/contract/policies/simulation.ts'
@@ -123,7 +123,7 @@ interface EndProps {
   onChange: (kind: string, value: string) => void
 }
 
-/** A tool, or a label of tools. */
+/** A field for a tool, or for a label of tools. */
 function End({ name, kind, value, example, onChange }: EndProps) {
   return (
     <div className="flex items-end gap-2">

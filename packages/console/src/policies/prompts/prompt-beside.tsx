@@ -1,6 +1,6 @@
 /**
- * The version in force beside the previous one: the results of their runs, whether the numbers show a difference, and
- * how to go back.
+ * Compares the version in force with the previous one: the results of their runs, whether the difference is
+ * significant, and how to roll back.
  */
 import type { PromptResult } from '@tacho/contract/policies/prompt.ts'
 import { endedRuns, failureComparison, isDifferent } from '@tacho/contract/runs/statistics.ts'
@@ -20,14 +20,14 @@ const route = getRouteApi('/w/$workspace/$environment/prompts/$promptId')
 
 type Counted = Pick<PromptResult, 'version' | 'completed' | 'failed' | 'cancelled'>
 
-/** Versions before this one, of which the newest that has runs that ended is compared with it. */
+/** The version to compare with: the newest one before this version that has ended runs. */
 export function versionBefore<Result extends Counted>(results: readonly Result[], version: string): Result | undefined {
   return results
     .filter((result) => Number(result.version) < Number(version) && endedRuns(result) > 0)
     .sort((a, b) => Number(b.version) - Number(a.version))[0]
 }
 
-/** Whether a version fails more often than another, beyond what chance would do. */
+/** Whether a version fails significantly more often than another one. */
 export function failsMoreThan(one: Counted, other: Counted): boolean {
   const [a, b] = [one, other].map((of) => ({ part: of.failed, whole: endedRuns(of) })) as [Share, Share]
   return isDifferent(a, b) && a.part / a.whole > b.part / b.whole
@@ -65,9 +65,10 @@ export function Beside({ promptId, name, newestVersion }: Props) {
   const version = deployment?.version ?? data?.items.find(({ runs }) => runs > 0)?.version ?? newestVersion
   const inForce = data?.items.find((result) => result.version === version)
   const earlier = deployment?.earlierVersion ?? null
-  // After a rollback, show the abandoned version beside the current one: its results say whether the rollback was right.
+  // After a rollback, compare with the abandoned version: the results show whether the rollback was right.
   const before = data && (versionBefore(data.items, version) ?? data.items.find((result) => result.version === earlier))
-  // Deployed elsewhere, or before there were deployments: there is nothing to roll back to, but its text can come back.
+  // Without an earlier deployment here, offer the compared version: it was deployed elsewhere, or before deployments
+  // were recorded.
   const target = earlier ?? before?.version ?? null
   const isNewestOut = here?.isRead && deployment?.version !== newestVersion && target !== newestVersion
   const sentence =

@@ -27,7 +27,7 @@ import { promptOfNameQuery, promptQuery, promptVersionQuery, usePromptVersions }
 const route = getRouteApi('/w/$workspace/$environment/prompts/$promptId')
 const UUID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i
 
-/** By the id of the prompt, or by its name as in the command line. */
+/** Finds the prompt by id, or by name as on the command line. */
 export function PromptPage() {
   const { promptId } = route.useParams()
   return UUID.test(promptId) ? <OfId /> : <OfName name={promptId} />
@@ -116,7 +116,10 @@ function OfId() {
   )
 }
 
-/** First the version in force here; without one, the newest. Another publication does not change what a person reads or writes. */
+/**
+ * Begins with the version in force here; without one, with the newest. A later publication does not change what a
+ * person is reading or editing.
+ */
 function Text({ prompt, place }: { prompt: Prompt; place: Place }) {
   const newest = prompt.newest.version
   const { name, id: environmentId } = place.environment
@@ -165,7 +168,7 @@ interface TextOfProps {
 function TextOf({ prompt: { workspaceId, promptId, newest }, version, canWrite, onSaved }: TextOfProps) {
   const isDamaged = newest.damaged && version === newest.version
   const read = useQuery({ ...promptVersionQuery(workspaceId, promptId, version), enabled: !isDamaged })
-  // A damaged text is never shown, and another one can be written.
+  // Never show a damaged text. A person can save a new one.
   const shown = isDamaged ? { version, content: '' } : read.data
   if (isBlocking(read.error, shown)) return <Trouble error={read.error} retry={() => void read.refetch()} />
   if (!shown) return <Skeleton className="mt-5 h-80" />
@@ -181,7 +184,7 @@ interface EditorProps {
   onSaved: (version: string) => void
 }
 
-/** A version, to change. Saved, it is the one after the newest; agents get it only once it is deployed. */
+/** Edits a version. Saving makes the next version after the newest; agents get it only after a deployment. */
 function Editor({ workspaceId, promptId, newest, shown, canWrite, onSaved }: EditorProps) {
   const from = shown.version === newest ? '' : ` from ${shown.version}`
   const written = useDraftState(`prompt ${workspaceId} ${promptId} ${newest}${from}`, {
@@ -235,13 +238,13 @@ function Editor({ workspaceId, promptId, newest, shown, canWrite, onSaved }: Edi
   )
 }
 
-/** Changes in the version. */
+/** The changes of this version compared with the one before. */
 function SinceBefore({ prompt: { workspaceId, promptId }, version: to }: { prompt: Prompt; version: string }) {
   const from = String(Number(to) - 1)
   const { items } = usePromptVersions(workspaceId, promptId)
   const isWhole = (number: string) => items.some(({ version, damaged }) => version === number && !damaged)
   const { data } = useQuery({
-    // A damaged text has no difference to show.
+    // The difference from a damaged text cannot be shown.
     enabled: isWhole(from) && isWhole(to),
     queryKey: ['prompts', workspaceId, promptId, 'diff', from, to],
     queryFn: ({ signal }) =>

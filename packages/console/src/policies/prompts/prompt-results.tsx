@@ -11,10 +11,13 @@ import { Time } from '../../web/text/times.tsx'
 import { Chip } from '../../web/ui/chip.tsx'
 import { promptResultsQuery } from '../queries.ts'
 
-/** Runs of a version that the service sums up: LIMITS.promptResultRuns, which is in a larger file. */
+/**
+ * Most runs of a version that the service sums up: LIMITS.promptResultRuns. Importing the limits would make the page
+ * larger.
+ */
 const MOST_RUNS = 1_000
 
-/** Results of each version's runs in this environment, side by side. */
+/** Results of the runs of each version in this environment, side by side. */
 export function Results({ environment, promptId }: { environment: { id: string; name: string }; promptId: string }) {
   const { data, error, refetch } = useQuery(promptResultsQuery(environment.id, promptId))
   if (isBlocking(error, data)) return <Trouble error={error} retry={() => void refetch()} />
@@ -45,7 +48,7 @@ export function Results({ environment, promptId }: { environment: { id: string; 
 }
 
 interface ResultColumn extends Column<PromptResult> {
-  /** Left out if no version has any of it: the names need the room. */
+  /** The column is hidden if no version has such a value, because the names need the room. */
   isUsed?: (result: PromptResult) => boolean
 }
 
@@ -119,7 +122,7 @@ const COLUMNS: readonly ResultColumn[] = [
   { head: 'Last used', wide: true, cell: ({ lastAt }) => lastAt && <Time at={lastAt} /> },
 ]
 
-/** Over the runs that ended, as the share of those that failed. */
+/** The share among the ended runs. */
 function share(result: PromptResult, count: number): string {
   const ended = endedRuns(result)
   return ended === 0 ? '' : `${number(count)} (${percent(count, ended)})`
@@ -131,7 +134,7 @@ interface MeanProps {
   format: (mean: number) => string
 }
 
-/** Leaves out runs whose figures are unknown: they would make a version look cheaper. */
+/** A mean over the runs with a known figure. The others would make a version look cheaper. */
 function Mean({ of: { mean, runs: known }, runs, format }: MeanProps) {
   if (mean === null) return <span className="text-soft">unknown</span>
   return (

@@ -10,7 +10,7 @@ interface Props {
 
 const VARIABLE = /\{\{\s*([\w.-]{1,100})\s*\}\}/g
 
-/** The text of a prompt, with the variables that it names and its size. */
+/** The text of a prompt, its variables and its size. */
 export function PromptText({ value, onChange, readOnly }: Props) {
   const id = useId()
   const variables = [...new Set(Array.from(value.matchAll(VARIABLE), ([, name = '']) => name))]

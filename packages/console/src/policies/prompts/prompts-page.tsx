@@ -90,10 +90,10 @@ export function PromptsPage() {
 }
 
 const SINCE = '30d'
-/** Read this many versions before the one in force, to find one that has runs. */
+/** Most versions to read before the one in force, to find one with runs. */
 const VERSIONS_READ = 20
 
-/** Runs of prompt versions in the last days, by the name and number of the version. */
+/** Runs of prompt versions in the last days, by prompt name and version number. */
 function useVersionPoints(environmentId: string) {
   const { data } = useQuery({
     queryKey: ['results of prompt versions', environmentId],
@@ -121,12 +121,15 @@ function hereInForce(deployed: readonly Deployed[], environmentId: string, promp
 
 interface InShortProps {
   name: string
-  /** Version in force here; null: none. */
+  /** Version in force here; null if none. */
   version: string | null
   points: ReadonlyMap<string, UsagePoint> | undefined
 }
 
-/** `v2 in force · failed 38 % (v1: 12 %) · 62 runs`, and why, if the numbers show that it does worse. */
+/**
+ * `v2 in force · failed 38 % (v1: 12 %) · 62 runs`. If the difference is significant, it also explains that the version
+ * is worse.
+ */
 function PromptResultsInShort({ name, version, points }: InShortProps) {
   if (version === null) return <span className="text-soft">not in force here</span>
   if (!points) return <span className="text-soft">v{version} in force</span>
