@@ -8,25 +8,25 @@ import { readFilters, readRange, type Range, type Since, textOf } from '../web/a
 
 /** Search parameters of the runs list and of a run. */
 
-/** The contract's list is in a file of schemas, which a page must not load. */
+/** A copy of the contract's list, whose file loads the schema library: a page must not load that. */
 export const STATUSES = ['RUNNING', 'COMPLETED', 'FAILED', 'CANCELLED'] as const satisfies readonly RunStatus[]
 
-/** A stalled run is a running one. */
+/** A stalled run has the status RUNNING. */
 export const STATUS_FILTERS = ['RUNNING', 'STALLED', 'COMPLETED', 'FAILED', 'CANCELLED'] as const
 
-/** Orders beside newest first. They have only runs that ended. */
+/** Sort orders apart from newest first. They list only ended runs. */
 export const RUN_ORDERS = RUN_SORTS.filter((sort) => sort !== 'newest')
 export type RunSort = (typeof RUN_ORDERS)[number]
 
-/** Whether runs of this status have no end yet: every other order needs one. */
+/** Whether runs of this status have not ended. All other orders need an end. */
 export const isOpen = (status: string | undefined): boolean => status === 'RUNNING' || status === 'STALLED'
 
-/** The range is of the start times. */
+/** The range applies to the start times. */
 export interface RunListAddress extends Range, Omit<FilterAddress<typeof RUN_FILTERS>, 'status'> {
   status?: (typeof STATUS_FILTERS)[number]
   scoreOrder?: 'lowest' | 'highest'
   order?: RunSort
-  /** Names, divided by commas. */
+  /** Names of columns, separated by commas. */
   columns?: string
 }
 
@@ -68,11 +68,13 @@ export function readRunAddress(search: Record<string, unknown>): RunAddress {
   return { ...texts, ...(knownView && { view: knownView }), ...(knownSort && { sort: knownSort }) }
 }
 
-/** The external ids of the two runs. */
+/** The client's ids of the two runs. */
 interface CompareAddress {
   a?: string
   b?: string
-  /** The environment of b, by name or id; absent: that of the page. A replay is in another environment than its original. */
+  /**
+   * The environment of b, by name or id; absent: the page's. A replay may be in another environment than its original.
+   */
   bIn?: string
 }
 
@@ -80,18 +82,18 @@ export function readCompareAddress(search: Record<string, unknown>): CompareAddr
   return textOf(search, ['a', 'b', 'bIn'])
 }
 
-/** Search parameters of the queue of runs to judge: the filter of the runs, the score, and the share. */
+/** Search parameters of the queue of runs to judge: the filter, the name of the score, and who judges. */
 
 export interface JudgeAddress extends Omit<RunListAddress, 'columns' | 'unscored' | 'scoreOrder'> {
   /** `anyone`: runs without any judgement. Absent: runs that the signed-in person has not judged. */
   by?: 'anyone'
-  /** Name of the score that is given. */
+  /** Name of the score to give. */
   name?: string
 }
 
 export function readJudgeAddress(search: Record<string, unknown>): JudgeAddress {
   const { columns: _, unscored: __, scoreOrder: ___, ...filter } = readRunListAddress(search)
-  // Only ended runs are judged.
+  // Only ended runs can be judged.
   if (isOpen(filter.status)) delete filter.status
   const { by, ...name } = textOf(search, ['name', 'by'])
   return { ...filter, ...name, ...(by === 'anyone' && { by }) }
@@ -109,7 +111,7 @@ export function readSearchAddress(search: Record<string, unknown>): SearchAddres
 
 export const GROUPS = ['agent', 'model', 'promptVersion', 'tool', 'session', 'user'] as const
 export const MEASURES = ['cost', 'tokens', 'steps', 'outcomes', 'failed', 'llm', 'tool'] as const
-/** The first one is shown unless the address names another. */
+/** Measures by group. The first one is the default. */
 export const MEASURES_OF: Record<(typeof GROUPS)[number], readonly (typeof MEASURES)[number][]> = {
   agent: MEASURES,
   model: ['cost', 'tokens', 'steps', 'llm'],
@@ -138,12 +140,12 @@ export function readUsageAddress(search: Record<string, unknown>): UsageAddress 
 const SUM_ORDERS = ['cost', 'tokens', 'runs', 'failed'] as const
 export type SumOrder = (typeof SUM_ORDERS)[number]
 
-/** The period of sums, unless the address has one. */
+/** The period of sums, if the address has none. */
 export const SUMS_SINCE: Since = '7d'
 
 export interface SumsAddress extends Range {
   order?: SumOrder
-  /** Part of a name. */
+  /** Part of a name to search for. */
   q?: string
 }
 

@@ -3,7 +3,7 @@ import { Chip, type Tone } from '../web/ui/chip.tsx'
 
 interface Look {
   tone: Tone
-  /** Class of the bar. */
+  /** CSS class of the bar. */
   fill: string
 }
 

@@ -1,4 +1,4 @@
-/** Queries of the page of a run: the run, the rows of its timeline without payloads, and payloads one at a time. */
+/** Queries of a run's page: the run, its timeline without payloads, and single payloads. */
 import type { EventRow } from '@tacho/contract/record/event.ts'
 import type { OperatorEvent } from '@tacho/contract/runs/operator-run.ts'
 import { CallError } from '@tacho/client/throwing.ts'
@@ -19,22 +19,22 @@ export const runQuery = (environmentId: string, runId: string) =>
 interface Loaded {
   runId: string
   steps: readonly Step[]
-  /** Cursor at which the next query begins. */
+  /** Cursor of the next query. */
   cursor: string | undefined
   isComplete: boolean
 }
 
 const NOTHING: Pick<Loaded, 'steps' | 'isComplete'> = { steps: [], isComplete: false }
 
-/** A row of the timeline with its place, from 0. */
+/** A row of the timeline with its index, from 0. */
 export interface Step extends EventRow {
   index: number
   time: number
-  /** Milliseconds since the step before. */
+  /** Milliseconds since the previous step. */
   gap: number
 }
 
-/** All steps by time. They arrive page by page, and new ones follow while the run is running. */
+/** All steps, sorted by time. They arrive page by page; new ones are added while the run is running. */
 export function useSteps(environmentId: string, runId: string, isRunning: boolean) {
   const cache = useQueryClient()
   const queryKey = ['steps', environmentId, runId]
@@ -44,12 +44,12 @@ export function useSteps(environmentId: string, runId: string, isRunning: boolea
     refetchInterval: isRunning ? FOLLOW_MS : false,
     structuralSharing: false,
   })
-  // The last steps may have arrived after the latest look: look once more when the run has ended.
+  // Read once more when the run has ended, because the last steps may have arrived after the previous query.
   const { refetch } = query
   useEffect(() => {
     if (!isRunning) void refetch({ cancelRefetch: false })
   }, [isRunning, refetch])
-  // Thousands of steps take longer to draw than a frame: a key or a turn of the wheel goes first.
+  // Rendering thousands of steps takes longer than a frame, so let keys and scrolling go first.
   const drawn = useDeferredValue(query.data)
   const { steps, isComplete } = (drawn?.runId === runId ? drawn : query.data) ?? NOTHING
   return { steps, isPending: query.isPending, isComplete, error: query.error, query }
@@ -67,22 +67,24 @@ async function readSteps(
     const query = { order: 'arrival', limit: PAGE_ROWS, cursor } as const
     const page = await api.listEventRows({ params, query }, { signal })
     cursor = page.nextCursor ?? undefined
-    // By arrival the list has no end; an empty page is the end for now.
+    // Sorted by arrival, the list has no end. An empty page means that nothing more has arrived yet.
     if (page.items.length === 0) return { runId: params.runId, steps, cursor, isComplete: true }
     steps = withRows(steps, page.items)
-    // Drawing takes longer the longer the run is, so it is drawn again when it has doubled.
+    // Render again only when the number of steps has doubled, because rendering takes longer for longer runs.
     if (steps.length < 2 * drawn) continue
     drawn = steps.length
     cache.setQueryData<Loaded>(queryKey, { runId: params.runId, steps, cursor, isComplete: false })
   }
 }
 
-/** The steps and these rows, which arrived later, by time. Steps before the first of the rows stay the same objects. */
+/**
+ * Merges rows that arrived later into the steps, sorted by time. Steps before the first new row stay the same objects.
+ */
 export function withRows(steps: readonly Step[], rows: readonly EventRow[]): Step[] {
   const added = rows.map((row) => ({ ...row, time: Date.parse(row.timestamp), index: 0, gap: 0 }))
   const first = Math.min(...added.map(({ time }) => time))
   const keptSteps = steps.findLastIndex(({ time }) => time <= first) + 1
-  // Stable: events of the same time stay in the order of their arrival.
+  // A stable sort keeps the order of arrival for equal times.
   const moved = [...steps.slice(keptSteps).map((step) => ({ ...step })), ...added].sort((a, b) => a.time - b.time)
   const all = [...steps.slice(0, keptSteps), ...moved]
   for (const [place, step] of moved.entries()) {
@@ -94,7 +96,7 @@ export function withRows(steps: readonly Step[], rows: readonly EventRow[]): Ste
 
 export interface WholeEvent {
   event: OperatorEvent
-  /** The payload as it was sent, to the last digit. */
+  /** The payload's text as it was sent, with every digit. */
   payloadText: string
 }
 
@@ -113,7 +115,7 @@ export const eventQuery = (environmentId: string, runId: string, eventId: string
 
 const PAYLOAD_KEY = '"payload":'
 
-/** The payload is the last member, and no text can hold its key: quotes are escaped in a text. */
+/** The payload is the last member. Its key cannot occur inside a text, where quotes are escaped. */
 function payloadIn(reply: string): string {
   return reply.slice(reply.indexOf(PAYLOAD_KEY) + PAYLOAD_KEY.length, reply.lastIndexOf('}'))
 }

@@ -12,7 +12,7 @@ import { pendingQuery } from '../approvals/queries.ts'
 
 export const Status = ({ status }: { status: RunStatus }) => <State is={status} />
 
-/** The status of a run now: a running one may wait for a person, or be stalled: without an event for long. */
+/** The current status of a run. A running one may wait for a person, or be stalled if it has sent no event for long. */
 export function RunStatusChip({ run }: { run: OperatorRun }) {
   const silence = stalledMs(run, useNow())
   const approval = useWaitingFor(run.runId)
@@ -27,7 +27,7 @@ export const statusWord = (status: RunStatus): string => stateWord(status)
 
 const route = getRouteApi('/w/$workspace/$environment')
 
-/** The request for approval that a run waits for, if the header counts it: a killed agent waits for none. */
+/** The approval request that a run waits for, if the header counts it. A killed agent waits for none. */
 export function useWaitingFor(runId: string): string | null {
   const { place } = route.useRouteContext()
   const { data } = useQuery({

@@ -11,13 +11,13 @@ import { useAgents } from './queries.ts'
 
 interface Props {
   place: Place
-  /** The external id, or the name of an agent without one. */
+  /** The client's id of the agent, or its name if it has no id. */
   id: string
   agent: { id: string; name: string }
   className: string
 }
 
-/** Acts of approvers and admins on an agent. */
+/** Acts on an agent for approvers and admins. */
 export function AgentMenu({ place, id, agent, className }: Props) {
   const [open, setOpen] = useState<'stop' | 'rename' | 'erase' | null>(null)
   const environmentId = place.environment.id

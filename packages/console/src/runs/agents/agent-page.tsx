@@ -34,7 +34,7 @@ const route = getRouteApi('/w/$workspace/$environment/agents/$agent')
 const RUNS_LISTED = 10
 const NAMES_LISTED = 8
 
-/** The page of an agent: results of its newest runs, its usage, and open issues and requests. */
+/** The page of an agent: outcomes of its newest runs, its usage, and open issues and requests. */
 export function AgentPage() {
   const { agent } = route.useParams()
   const { place } = route.useRouteContext()
@@ -331,11 +331,11 @@ interface UsedProps {
   runs: readonly OperatorRun[]
   of: (run: OperatorRun) => readonly string[]
   searchOf: (name: string) => RunListAddress
-  /** Display names, if they differ from the recorded ones. */
+  /** Display names where they differ from the recorded names. */
   names?: ReadonlyMap<string, string>
 }
 
-/** Names that the runs gave; each leads to the runs with it. */
+/** Names that the runs used. Each links to the runs with that name. */
 function Used({ title, range, agent, runs, of, searchOf, names }: UsedProps) {
   const used = usedBy(runs, of)
   if (used.length === 0) return null

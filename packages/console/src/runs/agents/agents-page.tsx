@@ -1,4 +1,4 @@
-/** The agents of an environment: what they did in a time, and when they ran last. */
+/** The agents of an environment: their activity in a period, and their last run. */
 import type { Agent } from '@tacho/contract/runs/agent.ts'
 import type { UsagePoint } from '@tacho/contract/runs/usage.ts'
 import { getRouteApi, Link, useNavigate } from '@tanstack/react-router'
@@ -147,7 +147,7 @@ export function AgentsPage() {
 
 const IDLE_SHOWN = 20
 
-/** Agents without numbers in the chosen period, so that they can be found too. */
+/** Agents without activity in the chosen period, so that they can be found too. */
 function Idle({ agents }: { agents: readonly Agent[] }) {
   const params = route.useParams()
   return (

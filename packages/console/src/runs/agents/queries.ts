@@ -1,4 +1,4 @@
-/** Queries of the page of an agent. An agent is identified by its external id, or by its name if it has none. */
+/** Queries of the page of an agent. An agent is identified by the client's id, or by its name if it has no id. */
 import { allItems } from '@tacho/client/items.ts'
 import type { Agent } from '@tacho/contract/runs/agent.ts'
 import { keepPreviousData, useQuery } from '@tanstack/react-query'
@@ -9,10 +9,10 @@ const REFRESH_MS = 10_000
 const RUNS_READ = 200
 const LISTED = 10
 const AGENTS_READ = 200
-/** The period of the page, unless the address has one. */
+/** The period of the page, if the address has none. */
 export const AGENT_SINCE: Since = '30d'
 
-/** The newest ones of the range; without a range in the address, of all times. */
+/** The agent's newest runs in the range; without a range in the address, its newest runs ever. */
 export function useAgentRuns(environmentId: string, agent: string, range: Range) {
   return useQuery({
     queryKey: ['runs', environmentId, 'of agent', agent, range],
@@ -25,7 +25,7 @@ export function useAgentRuns(environmentId: string, agent: string, range: Range)
   })
 }
 
-/** Prompt and number of the versions used in the time shown, by version id. */
+/** Prompt name and number of the versions in use during the period, by version id. */
 export function useVersionNames(environmentId: string, range: Range): ReadonlyMap<string, string> {
   const { data } = useQuery({
     queryKey: ['names of prompt versions', environmentId, range],
@@ -44,7 +44,7 @@ export function useVersionNames(environmentId: string, range: Range): ReadonlyMa
 
 const NO_NAMES = new Map<string, string>()
 
-/** Usage of the agent by hour or day, and of the time before. `agentId`: its internal id. */
+/** Usage of the agent by hour or day, and usage in the previous period. `agentId`: its internal id. */
 export function useAgentUsage(environmentId: string, agentId: string, range: Range) {
   return useQuery({
     queryKey: ['usage of agent', environmentId, agentId, range],
@@ -71,7 +71,7 @@ export function useAgentUsage(environmentId: string, agentId: string, range: Ran
   })
 }
 
-/** Open issues with how often and when they were last detected in runs of this agent; null: not known. */
+/** Open issues, with the number and time of their detections in runs of this agent; null: unknown. */
 export function useAgentIssues(environmentId: string, agentId: string) {
   return useQuery({
     queryKey: ['issues', environmentId, 'of agent', agentId],
@@ -114,7 +114,7 @@ export function useAgentGaps(environmentId: string, agentId: string, range: Rang
 }
 
 const AGENTS_PAGE = 200
-/** Bounds what a page reads. */
+/** Most agents that a page reads. */
 const MOST_AGENTS = 1_000
 
 /** The agents that the service lists, archived ones too. */

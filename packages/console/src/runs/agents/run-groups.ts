@@ -1,9 +1,9 @@
-/** Runs summed up by agent or by session. Pure. */
+/** Sums runs by agent or by session. Pure. */
 import type { OperatorRun } from '@tacho/contract/runs/operator-run.ts'
 import { addCosts, costsOf, NO_COSTS, type Costs } from '../../web/text/costs.ts'
 
 interface RunGroup {
-  /** Value for the filter of the runs list. */
+  /** The group's value in the filter of the list of runs. */
   key: string
   name: string
   runs: number
@@ -11,7 +11,7 @@ interface RunGroup {
   completed: number
   failed: number
   cancelled: number
-  /** 95 of 100 ended runs took at most this long, in ms; null while none has ended. */
+  /** The 95th percentile of the duration of ended runs in ms; null while none has ended. */
   p95: number | null
   cost: Costs
   /** Start of the newest run, ISO 8601. */
@@ -20,7 +20,7 @@ interface RunGroup {
 
 const COUNTS = { RUNNING: 'running', COMPLETED: 'completed', FAILED: 'failed', CANCELLED: 'cancelled' } as const
 
-/** In the order of the runs, which begin with the newest. Runs without a session belong to none. */
+/** Groups in the order of the runs, which are sorted newest first. Leaves out runs without a session. */
 export function groupRuns(runs: readonly OperatorRun[], by: 'agent' | 'session'): RunGroup[] {
   const groups = new Map<string, { group: RunGroup; lengths: number[] }>()
   for (const run of runs) {
@@ -41,7 +41,7 @@ export function groupRuns(runs: readonly OperatorRun[], by: 'agent' | 'session')
   return [...groups.values()].map(({ group, lengths }) => ({ ...group, p95: percentile(lengths, 0.95) }))
 }
 
-/** The percentile by nearest rank: always one of the values. */
+/** The percentile by nearest rank, which is always one of the values. */
 function percentile(values: readonly number[], wantedShare: number): number | null {
   const sorted = values.toSorted((a, b) => a - b)
   return sorted[Math.ceil(sorted.length * wantedShare) - 1] ?? null
@@ -52,7 +52,7 @@ function emptyGroup(key: string, name: string, { startedAt }: OperatorRun): RunG
   return { key, name, ...counts, p95: null, cost: NO_COSTS, lastStartedAt: startedAt }
 }
 
-/** Names that runs used, with the number of runs for each, the most used first. Pure. */
+/** Names that runs used, with the number of runs for each, most used first. Pure. */
 export function usedBy<Run>(runs: readonly Run[], namesOf: (run: Run) => readonly string[]): [string, number][] {
   const counts = new Map<string, number>()
   for (const run of runs) for (const name of namesOf(run)) counts.set(name, (counts.get(name) ?? 0) + 1)

@@ -23,17 +23,17 @@ import { api } from '../../web/api.ts'
 
 const route = getRouteApi('/w/$workspace/$environment/sessions/$sessionId')
 
-/** A step of one of the runs, with its place among all. */
+/** A step of one of the runs, with its position among all steps. */
 interface SessionStep extends Step {
   run: OperatorRun
-  /** The id from the client, which is unique only in its run. */
+  /** The event id from the client, which is unique only within its run. */
   ownId: string
   isFirst: boolean
-  /** How many more steps the run has; shown after its last step here. */
+  /** Number of further steps in the run; shown after the run's last step here. */
   more: number
 }
 
-/** The runs of one session, in order, as one conversation. */
+/** The runs of a session, in order, shown as one conversation. */
 export function SessionPage() {
   const params = route.useParams()
   const { place } = route.useRouteContext()
@@ -167,7 +167,7 @@ function RunLink({ run, children }: { run: OperatorRun; children: ReactNode }) {
   )
 }
 
-/** All steps in one list: by run, then by time. */
+/** All steps in one list, sorted by run and then by time. */
 function sessionSteps(parts: readonly RunSteps[]): SessionStep[] {
   const all = parts.flatMap(({ run, steps = [] }) =>
     steps.map((step, place) => ({
@@ -185,9 +185,9 @@ function sessionSteps(parts: readonly RunSteps[]): SessionStep[] {
 /** Reads the runs of a session, and the first steps of each. */
 
 const REFRESH_MS = 5_000
-/** Newest runs of the session that are read. */
+/** Most runs of the session that are read: the newest. */
 const RUNS_READ = 50
-/** Steps shown of each run. The page of the run shows all. */
+/** Most steps to show of each run. The run's page shows all. */
 const STEPS_READ = 200
 
 function useSessionRuns(environmentId: string, sessionId: string) {
@@ -201,11 +201,11 @@ function useSessionRuns(environmentId: string, sessionId: string) {
 
 interface RunSteps {
   run: OperatorRun
-  /** Undefined: not read yet. */
+  /** Undefined if not read yet. */
   steps: readonly Step[] | undefined
 }
 
-/** In the order of the runs. Steps that have been read are read again when the run has more. */
+/** In the order of the runs. A run's steps are read again when it has more events. */
 function useFirstSteps(environmentId: string, runs: readonly OperatorRun[]): RunSteps[] {
   return useQueries({
     queries: runs.map(({ runId, eventCount }) => ({

@@ -1,4 +1,4 @@
-/** Runs that share a session, such as those of one conversation, summed up over a time. */
+/** Runs that share a session, for example those of one conversation, summed over a period. */
 import type { UsagePoint } from '@tacho/contract/runs/usage.ts'
 import { getRouteApi, Link, useNavigate } from '@tanstack/react-router'
 import { RunsTabs } from '../../web/ui/tabs.tsx'
@@ -12,7 +12,7 @@ import { useTitle } from '../../web/ui/browser.ts'
 
 const route = getRouteApi('/w/$workspace/$environment/sessions')
 const SEARCH_ID = 'search-sessions'
-/** Rows on the page. */
+/** Most rows on the page. */
 const ROWS = 200
 
 export function SessionsPage() {

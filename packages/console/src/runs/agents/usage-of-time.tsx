@@ -28,7 +28,7 @@ export interface UsageOfTimeProps {
   range: Range
 }
 
-/** Cost, tokens and runs of an agent over a time, beside the time before. */
+/** Cost, tokens and runs of an agent over a period, compared with the previous one. */
 export function UsageOfTime({ environmentId, agentId, agent, range }: UsageOfTimeProps) {
   const params = route.useParams()
   const navigate = useNavigate()

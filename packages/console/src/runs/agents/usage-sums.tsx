@@ -1,4 +1,4 @@
-/** Parts that the lists of agents and sessions share: the choices above, and the columns of their sums. */
+/** Shared by the lists of agents and sessions: the choices above them, and the columns of their sums. */
 import { keepPreviousData, useQuery } from '@tanstack/react-query'
 import { tokenWords } from '@tacho/contract/runs/run-text.ts'
 import type { UsagePoint } from '@tacho/contract/runs/usage.ts'
@@ -79,13 +79,13 @@ export const COST_COLUMN: Column<UsagePoint> = {
   cell: (sum) => <Cost of={costsOf(sum)} />,
 }
 
-/** Sums of a time from the usage rollups, for lists of agents and sessions. */
+/** Sums of a period, from the usage rollups, for lists of agents and sessions. */
 
 const REFRESH_MS = 15_000
-/** LIMITS.usagePointsPage, which is in a larger file. */
+/** LIMITS.usagePointsPage. Importing the limits would make the page larger. */
 const PAGE = 2_000
 
-/** All agents; of sessions, of which there can be many, the first. The greatest value comes first. */
+/** Sums sorted by value, largest first: of all agents, or of the first sessions, because there can be many. */
 export function useSums(environmentId: string, by: 'agent' | 'session', search: Range, sort: SumOrder) {
   const range = readRange(search)
   return useQuery({

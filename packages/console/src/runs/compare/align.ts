@@ -1,13 +1,16 @@
-/** Aligns the steps of two runs: by role, such as "a user says something" or "get_order is called", then by kind. Pure. */
+/**
+ * Aligns the steps of two runs, first by role, such as "a user says something" or "get_order is called", then by kind.
+ * Pure.
+ */
 import { diffArrays } from 'diff'
 
-/** Fields of a step that an alignment needs. */
+/** Fields of a step that alignment needs. */
 export interface AlignedStep {
   eventType: string
   label: string
 }
 
-/** Places in the two runs; null: the other run has no such step here. */
+/** Indexes of a pair in the two runs; null: the other run has no such step here. */
 export interface Places {
   a: number | null
   b: number | null
@@ -15,22 +18,22 @@ export interface Places {
 
 export interface Alignment {
   places: Places[]
-  /** The runs differ so much that some of their steps are paired by position alone. */
+  /** The runs differ so much that some steps are paired by position alone. */
   isRough: boolean
 }
 
-/** Steps of each run that are aligned. */
+/** Most steps of each run that are aligned. */
 export const ALIGNED = 30_000
-/** Time for the whole alignment; runs that need longer are aligned roughly. */
+/** Time limit of the alignment. Runs that need longer are aligned roughly. */
 const ALIGN_MS = 15_000
 const STRETCH_MS = 2_000
 
-/** Their labels are texts, which may be worded differently another time. */
+/** Types whose label is free text, which may be worded differently in each run. */
 const SAYS = new Set(['USER_INPUT', 'LLM_CALL', 'ERROR', 'SESSION_OUTCOME'])
 
 const TOOL_TYPES = new Set(['TOOL_START', 'TOOL_CALL'])
 
-/** `onProgress`: how much of the first run is aligned, from 0 to 1. */
+/** @param onProgress gets the aligned share of the first run, from 0 to 1. */
 export function align(
   a: readonly AlignedStep[],
   b: readonly AlignedStep[],
@@ -56,11 +59,11 @@ export function align(
   return { places, isRough }
 }
 
-/** Calls of different tools are different steps, wherever they are. */
+/** The kind of a step. Calls of different tools are different kinds. */
 const kindOf = ({ eventType, label }: AlignedStep): string =>
   TOOL_TYPES.has(eventType) ? JSON.stringify([eventType, label]) : eventType
 
-/** A model that asks for a tool does something else than one that answers. */
+/** The role of a step. A model call that asks for a tool has another role than one that answers. */
 function rolesOf(steps: readonly AlignedStep[]): (step: AlignedStep) => string {
   const tools = new Set(steps.flatMap(({ eventType, label }) => (eventType === 'TOOL_CALL' ? [label] : [])))
   return ({ eventType, label }) =>
@@ -76,11 +79,11 @@ interface Stretch {
 
 interface FoundStretch extends Stretch {
   isSame: boolean
-  /** The search for an alignment ran out of time. */
+  /** Whether the search for an alignment ran out of time. */
   isRough: boolean
 }
 
-/** Stretches of both that are the same, and those between them, in order. */
+/** Equal stretches of both runs, and the stretches between them, in order. */
 function stretchesOf(
   a: readonly string[],
   b: readonly string[],
@@ -103,7 +106,7 @@ function stretchesOf(
   return foundStretches
 }
 
-/** Compares places instead of texts, so that it sees how far the first run is aligned. */
+/** Compares indexes instead of texts, in order to know how much of the first run is aligned. */
 function comparing(
   a: readonly string[],
   b: readonly string[],

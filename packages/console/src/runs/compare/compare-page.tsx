@@ -19,18 +19,18 @@ import { useAlignment, type Pair } from './use-alignment.ts'
 
 const route = getRouteApi('/w/$workspace/$environment/compare')
 const SHOWN = 200
-/** Tools that never ended are marked on the page of a run. */
+/** No lost tools: tools that never ended are marked on the page of a run only. */
 const NONE_LOST: ReadonlySet<string> = new Set()
 
 export function ComparePage() {
   const { a, b, bIn } = route.useSearch()
   useTitle('Compare')
-  // The page asks for the runs that its address does not name.
+  // If the address does not name both runs, ask for them.
   if (a === undefined || b === undefined) return <Choose key={a ?? b} a={a} b={b} bIn={bIn} />
   return <Comparison key={`${a}\n${b}\n${bIn}`} a={a} b={b} />
 }
 
-/** Asks for one run after the other. The second can be of another environment. */
+/** Asks for the runs, one after the other. The second one may be in another environment. */
 function Choose({ a, b, bIn }: Record<'a' | 'b' | 'bIn', string | undefined>) {
   const { place, otherPlace } = route.useRouteContext()
   const navigate = useNavigate()

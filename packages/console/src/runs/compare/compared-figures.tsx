@@ -36,7 +36,7 @@ interface SumsProps {
   policies: [a: readonly string[], b: readonly string[]] | undefined
 }
 
-/** The two runs as wholes: what they ran with, what they took, and how they ended. */
+/** Compares two runs as a whole: versions, usage and outcomes. */
 export function Sums({ a, b, policies }: SumsProps) {
   const params = route.useParams()
   const { place, otherPlace } = route.useRouteContext()
@@ -145,7 +145,7 @@ export function Sums({ a, b, policies }: SumsProps) {
   )
 }
 
-/** Beside the reason of the other run, nothing would look like a fault of the page. */
+/** The run's reason; without one its status, because an empty cell beside the other reason would look like a fault. */
 function Ended({ run }: { run: OperatorRun }) {
   const why = whyEnded(run) ?? (run.status === 'FAILED' ? byOutcome(run) : null)
   if (why === null) return <span className="text-soft">{stateWord(run.status)}</span>
@@ -161,7 +161,7 @@ function shown(name: string, value: number | null, format: (value: number) => st
   return name === 'Length' ? 'running' : 'unknown'
 }
 
-/** Null: unknown, or only a part is known. No difference is shown then. */
+/** The run's cost. Null if it is unknown or incomplete; then no difference is shown. */
 function costOf(run: OperatorRun): number | null {
   const costs = costsOf(run)
   return costs.unpriced > 0 || costText(costs) === 'unknown' ? null : wholeCost(costs)

@@ -1,4 +1,4 @@
-/** The texts of a step that can be compared with those of another step. Pure. */
+/** Finds the texts of a step that can be compared with those of another step. Pure. */
 import { diffWordsWithSpace } from 'diff'
 import type { OperatorEvent } from '@tacho/contract/runs/operator-run.ts'
 import { contentText, isObject, messagesAt, parsed, textAt, type Json } from '@tacho/contract/record/payload-reader.ts'
@@ -6,11 +6,11 @@ import { contentText, isObject, messagesAt, parsed, textAt, type Json } from '@t
 export interface ComparedText {
   name: string
   text: string
-  /** JSON or a program's words. */
+  /** Whether it is JSON or the output of a program. */
   isCode: boolean
 }
 
-/** In this order; a step without any of them is compared by its whole payload. */
+/** In order of preference. A step without any of these parts is compared by its whole payload. */
 const PARTS: readonly [name: string, of: (payload: Json) => Omit<ComparedText, 'name'> | null][] = [
   ['Text', (payload) => textOrNull(textAt(payload, 'text') ?? contentText(payload['content']))],
   ['Sent to the model', (payload) => textOrNull(messagesText(payload, 'messages'))],
@@ -39,7 +39,7 @@ function value(of: unknown): Omit<ComparedText, 'name'> | null {
   return { text: JSON.stringify(parsedPayload, null, 2), isCode: true }
 }
 
-/** Empty unless it is a list of messages, or one. */
+/** The text of a message or a list of messages; empty for any other value. */
 function messagesText(payload: Json, key: string): string {
   const payloadValue = payload[key]
   if (!Array.isArray(payloadValue) && !(isObject(payloadValue) && 'role' in payloadValue)) return ''
@@ -53,17 +53,17 @@ function messagesText(payload: Json, key: string): string {
     .join('\n\n')
 }
 
-/** Two texts word by word. Pure. */
+/** Compares two texts word by word. Pure. */
 
-/** Only this many characters of a text are compared. */
+/** Most characters of a text that are compared. */
 export const COMPARED_CHARS = 40_000
-/** Texts that differ in more words have little in common; they are shown side by side, unmarked. */
+/** Most differing words. Texts with more have little in common, and are shown side by side without marks. */
 const EDITS = 2_000
 const COMPARE_MS = 100
 
 export interface Word {
   text: string
-  /** Only this text has the part. */
+  /** Whether only this text has the part. */
   isOwn: boolean
 }
 
@@ -72,7 +72,7 @@ export interface BothWords {
   b: Word[]
 }
 
-/** Null: the texts differ too much. */
+/** Null if the texts differ too much. */
 export function wordsOf(a: string, b: string): BothWords | null {
   const [left, right] = [a.slice(0, COMPARED_CHARS).toWellFormed(), b.slice(0, COMPARED_CHARS).toWellFormed()]
   const changes = diffWordsWithSpace(left, right, { maxEditLength: EDITS, timeout: COMPARE_MS })

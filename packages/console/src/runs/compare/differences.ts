@@ -1,4 +1,4 @@
-/** Differences between two steps: their payloads are read for the first pairs of calls. */
+/** Finds the differences between paired steps. It reads payloads only for the first pairs of calls. */
 import { isObject, numberAt, type Json } from '@tacho/contract/record/payload-reader.ts'
 import { useQuery, useQueryClient } from '@tanstack/react-query'
 import { useMemo } from 'react'
@@ -19,7 +19,7 @@ interface ComparedRun {
   runId: string
 }
 
-/** The differences of each pair, in words, by the id of its event in the first run. */
+/** The differences of each pair, in words, by the first run's event id. */
 export function useDifferences(a: ComparedRun, b: ComparedRun, pairs: readonly Pair[]) {
   const cache = useQueryClient()
   const looked = useMemo(() => pairs.filter(isBoth).slice(0, PAIRS_READ), [pairs])
@@ -59,10 +59,10 @@ export function differences(a: Json, b: Json): string[] {
 }
 
 const isSame = (a: unknown, b: unknown): boolean => JSON.stringify(a) === JSON.stringify(b)
-/** The run that has more of it: a mark stands below both columns, where a sign could mean either. */
+/** The run with the larger value, in words: a sign could mean either run, because the mark is below both columns. */
 const whichRun = (difference: number) => (difference > 0 ? 'second' : 'first')
 
-/** Decisions of each run whose payloads are read for the versions of its policies. */
+/** Most decisions of each run whose payloads are read for policy versions. */
 const DECISIONS_READ = 20
 
 /** The versions of the policies that decided, such as `refund-ceiling 3`, by name. Undefined: not read yet. */
@@ -86,7 +86,7 @@ export function usePolicyVersions({ environmentId, runId }: ComparedRun, steps: 
   return data
 }
 
-/** The differences in a step, in words. `read`: the differences of its payloads; undefined if they were not read. */
+/** The differences of a pair, in words. `read`: those of the payloads; undefined if they were not read. */
 export function markOf({ a, b }: Pair, read: readonly string[] | undefined): string {
   if (a === null) return 'only in the second'
   if (b === null) return 'only in the first'

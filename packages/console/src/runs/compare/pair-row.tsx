@@ -22,11 +22,13 @@ interface PairRowProps {
   mark: string
   /** The problems at the step of each run. */
   problems: { a: Problem | undefined; b: Problem | undefined }
-  /** If the runs were asked different things, differences in words do not count, and none is marked. */
+  /** Whether the runs were asked the same question. If not, differing words mean nothing, so none is marked. */
   isSameQuestion: boolean
 }
 
-/** A step of each run, side by side; on a phone, one below the other. It opens to the complete recorded content. */
+/**
+ * A step of each run, side by side; on a phone, one below the other. It opens to show the complete recorded content.
+ */
 export function PairRow({ pair, a, b, mark, problems, isSameQuestion }: PairRowProps) {
   const [isOpen, setOpen] = useState(false)
   const words = useWords((isSameQuestion && pair.a && stepName(pair.a)) || null, pair.b && stepName(pair.b))
@@ -91,7 +93,7 @@ interface BothContentsProps {
   isSameQuestion: boolean
 }
 
-/** The recorded content of a step in each run, part by part; differing words stand out. */
+/** The recorded content of a step in each run, part by part, with differing words marked. */
 function BothContents({ pair, a, b, isSameQuestion }: BothContentsProps) {
   const { place, otherPlace } = route.useRouteContext()
   const [left, right] = [useParts(place, a, pair.a), useParts(otherPlace, b, pair.b)]
@@ -121,7 +123,7 @@ function BothContents({ pair, a, b, isSameQuestion }: BothContentsProps) {
   )
 }
 
-/** A failed outcome must not be green. */
+/** Types in neutral colours: a failed outcome must not be green. */
 const NEUTRAL = new Set(['USER_INPUT', 'SESSION_OUTCOME'])
 
 const isQuestion = ({ a, b }: Pair): boolean => NEUTRAL.has((a ?? b)?.eventType ?? '')
@@ -225,14 +227,17 @@ interface BothWordsProps {
   look: keyof typeof OWN
 }
 
-/** Colours of the first and the second run. A difference in the user's words is no mistake of the agent. */
+/**
+ * Colours of the first and the second run. A question is neutral, because a difference in the user's words is no
+ * mistake of the agent.
+ */
 const OWN = {
   a: 'rounded-xs bg-red-wash text-red',
   b: 'rounded-xs bg-green-wash text-green',
   question: 'rounded-xs bg-hover text-ink',
 }
 
-/** A text whose own words are marked, by colour and an underline. */
+/** A text in which the words that only it has are coloured and underlined. */
 function Words({ text, words, look }: BothWordsProps) {
   if (!words) return <ShownText text={text} lineBreaks />
   const hiddenText = text.slice(COMPARED_CHARS)

@@ -1,4 +1,6 @@
-/** Finds where two aligned runs part: the first call that only one of them made, or that went wrong in one. Pure. */
+/**
+ * Finds where two aligned runs part: at the first call that only one of them made, or that failed in only one. Pure.
+ */
 import { counted } from '../../web/text/format.ts'
 import { STATES, type StateName } from '../../web/text/state-styles.ts'
 import type { Told } from '../page/problems.ts'
@@ -12,13 +14,16 @@ const CAUSE_CHARS = 60
 /** The problems of a run, by event id. */
 export type ProblemsById = ReadonlyMap<string, Omit<Told, 'text'>>
 
-/** What the step did in the run without the problem. */
+/** Words for the step of the run that does not have the problem. */
 const OTHERWISE = new Map<StateName, string>([
   ['FAILED', 'did not fail'],
   ['NEVER_RAN', 'ran'],
 ])
 
-/** `They part at step 6: track_parcel, then refund_payment → 503; in the first run it did not fail.` Null: they do not. */
+/**
+ * `They part at step 6: track_parcel, then refund_payment → 503; in the first run it did not fail.` Null if they do not
+ * part.
+ */
 export function partingText(pairs: readonly Pair[], problems: { a: ProblemsById; b: ProblemsById }): string | null {
   const problemOf = (side: 'a' | 'b', step: Step | null) => {
     const problem = step === null ? undefined : problems[side].get(step.eventId)
@@ -26,7 +31,7 @@ export function partingText(pairs: readonly Pair[], problems: { a: ProblemsById;
   }
   const parts = (pair: Pair) =>
     pair.a === null || pair.b === null || (problemOf('a', pair.a) === null) !== (problemOf('b', pair.b) === null)
-  // A decision that blocked a call says more than the call that is missing after it.
+  // Skip a missing call if the decision that blocked it is reported.
   const isSaid = (side: 'a' | 'b', step: Step | null) =>
     step !== null && (TOLD.has(step.eventType) || problemOf(side, step) !== null)
   const atCall = pairs.findIndex((pair) => (isSaid('a', pair.a) || isSaid('b', pair.b)) && parts(pair))
@@ -36,7 +41,7 @@ export function partingText(pairs: readonly Pair[], problems: { a: ProblemsById;
   const lastCall = pairs
     .slice(0, at)
     .findLast(({ a, b }) => a?.eventType === 'TOOL_CALL' && b?.eventType === 'TOOL_CALL')
-  // The other run's step in its place: the first of its own steps before both runs continue together.
+  // The step that the other run has instead: the first of its own steps before both runs continue together.
   const next = (side: 'a' | 'b') => {
     const together = pairs.findIndex(({ a, b }, place) => place >= at && a !== null && b !== null)
     const alone = pairs.slice(at, together === -1 ? undefined : together)
@@ -60,7 +65,7 @@ export function partingText(pairs: readonly Pair[], problems: { a: ProblemsById;
   return step && `${where}${named(side, step)}, only in the ${side === 'b' ? 'second' : 'first'} run.`
 }
 
-/** The status or the beginning of an error; otherwise what became of the call, such as "blocked". */
+/** The status or the beginning of an error; without an error, the fate of the call, such as "blocked". */
 function causeText({ is, why, word }: Omit<Told, 'text'>): string {
   return is !== 'FAILED' || why === '' ? word : (STATUS.exec(why)?.[0] ?? why.slice(0, CAUSE_CHARS))
 }

@@ -1,4 +1,4 @@
-/** Finds a run by the beginning of its id, or among the newest ones. */
+/** Finds a run by the beginning of its id, or offers the newest ones. */
 import { keepPreviousData, useQuery } from '@tanstack/react-query'
 import { useEffect, useState } from 'react'
 import { api } from '../../web/api.ts'
@@ -35,7 +35,7 @@ export function RunChoice({ environmentId, agent, except, onChange }: Props) {
     placeholderData: keepPreviousData,
   })
   const others = data?.items.filter((run) => run.runId !== except).slice(0, SHOWN) ?? []
-  // The list may still belong to an earlier text.
+  // The list may still belong to an earlier text, so check the id.
   const first = isPlaceholderData ? others.find((run) => run.runId.startsWith(q)) : others[0]
   const chosen = other ?? (q === '' ? null : (first?.runId ?? null))
   useEffect(() => onChange(chosen), [chosen, onChange])

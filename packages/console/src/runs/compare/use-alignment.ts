@@ -3,22 +3,22 @@ import type { Step } from '../queries.ts'
 import { align, ALIGNED, type AlignedStep, type Alignment } from './align.ts'
 import type { AlignReply, AlignRequest } from './align-worker.ts'
 
-/** Null: the other run has no such step here. */
+/** A pair of steps. Null: the other run has no such step here. */
 export interface Pair {
   a: Step | null
   b: Step | null
 }
 
-/** Steps of both runs that are aligned at once: a few milliseconds. */
+/** Up to this many steps, both runs are aligned on the page itself, in a few milliseconds. */
 const AT_ONCE = 1_000
 
 export type PairsFound =
   | { pairs: readonly Pair[]; isRough: boolean }
-  /** Finished part, from 0 to 1. */
+  /** Aligned share, from 0 to 1. */
   | { part: number }
   | { error: Error }
 
-/** A worker's result, and the steps that it is about. */
+/** A worker's result, with the steps for which it was computed. */
 interface Found {
   a: readonly Step[]
   b: readonly Step[]
@@ -27,7 +27,7 @@ interface Found {
 
 const NOTHING_YET = { part: 0 }
 
-/** The steps of two whole runs side by side. Long runs are aligned on a worker: the page stays alive. */
+/** Pairs the steps of two complete runs. Long runs are aligned in a worker, so that the page does not freeze. */
 export function useAlignment(a: readonly Step[], b: readonly Step[], areComplete: boolean): PairsFound {
   const isShort = a.length + b.length <= AT_ONCE
   const [found, setFound] = useState<Found>()

@@ -1,7 +1,7 @@
 import type { RunColumn } from '@tacho/contract/runs/run-view.ts'
 import { RUN_COLUMNS } from '@tacho/contract/engine/words.ts'
 
-/** Columns of the list of runs. A person chooses them; their names are in the address and in saved views. */
+/** Columns of the list of runs. A person chooses them; the address and saved views contain their names. */
 const COLUMN_WORDS = {
   status: 'Status',
   run: 'Run',
@@ -22,7 +22,7 @@ const COLUMN_WORDS = {
 const BY_DEFAULT: readonly RunColumn[] = ['status', 'run', 'agent', 'started', 'length', 'tokens', 'cost']
 const REMEMBERED = 'tacho.run-columns'
 
-/** The known names in the text of an address, in the order of the list. */
+/** The known column names in an address, in the order of the list. */
 export function columnsIn(text: string | undefined): RunColumn[] {
   const named = new Set((text ?? '').split(','))
   return RUN_COLUMNS.filter((column) => named.has(column))
@@ -30,7 +30,7 @@ export function columnsIn(text: string | undefined): RunColumn[] {
 
 export const columnWord = (column: RunColumn): string => COLUMN_WORDS[column]
 
-/** The columns that the address names, or else this browser's last choice. The run itself always shows. */
+/** The columns in the address; without any, the last choice in this browser. The run itself is always shown. */
 export function columnsOf(text: string | undefined): readonly RunColumn[] {
   const known = columnsIn(text ?? localStorage.getItem(REMEMBERED) ?? '')
   return known.length === 0 ? BY_DEFAULT : RUN_COLUMNS.filter((column) => column === 'run' || known.includes(column))

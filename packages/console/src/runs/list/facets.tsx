@@ -13,7 +13,7 @@ const SHOWN = 6
 const STALE_MS = 60_000
 const BY_DEFAULT: Since = '7d'
 
-/** `sort`: tools and models have calls, the others runs. */
+/** `sort`: tools and models are sorted by calls, others by runs. */
 const FACETS = [
   { by: 'agent', head: 'Agents', sort: 'runs', of: ({ runs }) => runs, noun: 'run' },
   { by: 'tool', head: 'Tools', sort: 'events', of: ({ events }) => events, noun: 'call' },
@@ -102,6 +102,6 @@ function filterBy(by: Facet['by'], { key, name }: UsagePoint): RunListAddress {
   return { [by]: name ?? key }
 }
 
-/** An empty text leaves its filter out. */
+/** Removes filters whose text is empty. */
 const without = (filter: RunListAddress): RunListAddress =>
   Object.fromEntries(Object.keys(filter).map((name) => [name, '']))

@@ -1,6 +1,6 @@
 /**
- * The list of runs. Its rows stay where they are: what arrives later is counted, and shown on demand. The rows on screen
- * follow their runs.
+ * The list of runs. Its rows keep their order: runs that arrive later are counted, and shown on demand. The rows on
+ * screen are kept up to date.
  */
 import { keepPreviousData, useInfiniteQuery, useQuery, useQueryClient } from '@tanstack/react-query'
 import { useEffect } from 'react'
@@ -12,10 +12,12 @@ import type { RunListAddress } from '../address.ts'
 import { filterOf } from './views.ts'
 
 const REFRESH_MS = 3_000
-/** In another order, the first page seldom changes and may cost the server a search. */
+/**
+ * Longer interval for other sort orders: the first page seldom changes, and reading it may cost the server a search.
+ */
 const SORTED_REFRESH_MS = 30_000
 const PAGE_RUNS = 100
-/** Requests for one page, if few of the examined runs match. */
+/** Most requests for one page, if only few of the examined runs match. */
 const LOOKS_PER_PAGE = 4
 
 export function useRuns(environmentId: string, { columns: _, ...search }: RunListAddress) {
@@ -41,7 +43,7 @@ export function useRuns(environmentId: string, { columns: _, ...search }: RunLis
   const showNews = () => {
     if (newest.data) cache.setQueryData(queryKey, { pages: [newest.data], pageParams: [undefined] })
   }
-  // In an empty list, no row can move.
+  // In an empty list, new runs appear at once, because they move no row.
   const isFirst = items.length === 0 && news > 0
   useEffect(() => {
     if (isFirst) showNews()
@@ -72,7 +74,7 @@ async function readPage(environmentId: string, search: RunListAddress, from: Sta
   return { items, next: cursor === undefined ? null : { start, cursor }, isCut: items.length < PAGE_RUNS }
 }
 
-/** A view has filters alone. */
+/** The order of a list. A view contains only filters. */
 function orderOf({ order, score, scoreOrder }: RunListAddress) {
   if (order !== undefined) return { sort: order }
   return score !== undefined && scoreOrder ? { scoreOrder } : {}

@@ -10,7 +10,7 @@ import { isOpen, RUN_ORDERS, STATUS_FILTERS, type RunSort, type RunListAddress }
 
 export const SEARCH_ID = 'search-runs'
 const FIRST: readonly RunFilterName[] = ['q', 'status', 'from']
-/** On a phone, these are among the other filters: the first field finds both, and the list needs the room. */
+/** On a phone, these are behind the button, because room is scarce and the first field finds both. */
 const OWNERS: readonly RunFilterName[] = ['agent', 'session']
 /** Filters behind the button "More filters". */
 const MORE = Object.entries(RUN_FILTERS).flatMap(([name, row]) =>
@@ -22,7 +22,7 @@ type Change = { [Name in keyof RunListAddress]?: RunListAddress[Name] | string |
 
 interface Props {
   search: RunListAddress
-  /** The runs in the list. Their names are suggested. */
+  /** The runs in the list, whose names are suggested. */
   items: readonly OperatorRun[]
   onChange: (search: RunListAddress) => void
 }
@@ -107,7 +107,7 @@ function Order({ search, onChange }: { search: RunListAddress; onChange: (change
   )
 }
 
-/** Filters on properties of runs that are checked run by run. */
+/** Filters on properties that the server checks run by run. */
 function MoreFilters({ search, items, onChange }: Props) {
   const known = useMemo(() => {
     const names = (of: (run: OperatorRun) => readonly string[]) => [...new Set(items.flatMap(of))].toSorted()

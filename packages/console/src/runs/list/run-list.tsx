@@ -25,12 +25,12 @@ const NARROW_ROW_PX = 96
 interface Column {
   width: string
   right?: boolean
-  /** Left out on a phone. */
+  /** Hidden on a phone. */
   wide?: boolean
   cell: (run: OperatorRun) => ReactNode
-  /** The whole text of a cell that may be cut. */
+  /** The full text of a cell that may be cut off. */
   title?: (run: OperatorRun) => string
-  /** Finds the runs with the same value. */
+  /** Filters the list by the cell's value. */
   filter?: (run: OperatorRun) => RunListAddress | false
 }
 
@@ -80,7 +80,7 @@ const COLUMNS: Record<RunColumn, Column> = {
     wide: true,
     cell: ({ usage }) => tokenWords(usage.totalTokens, compact),
   },
-  // Room for `at least $0.000123`.
+  // Wide enough for `at least $0.000123`.
   cost: {
     width: '9rem',
     right: true,
@@ -91,7 +91,7 @@ const COLUMNS: Record<RunColumn, Column> = {
   scores: { width: 'minmax(8rem,1fr)', cell: (run) => <Scores run={run} />, title: scoresText },
 }
 
-/** Runs that started in the same hour. */
+/** Filters for runs that started in the same hour. */
 function hourOf(startedAt: string): RunListAddress {
   const from = Math.floor(Date.parse(startedAt) / HOUR_MS) * HOUR_MS
   return { from: new Date(from).toISOString(), to: new Date(from + HOUR_MS).toISOString() }
@@ -99,7 +99,7 @@ function hourOf(startedAt: string): RunListAddress {
 
 const NAMES_SHOWN = 2
 
-/** Adjacent chips, and the number of those without room. */
+/** Chips for the first names, and the number of names without room. */
 function names(
   by: 'tool' | 'model',
   of: (run: OperatorRun) => readonly string[],
@@ -133,15 +133,15 @@ function Names({ names: all }: { names: readonly string[] }) {
 interface Props {
   items: readonly OperatorRun[]
   columns: readonly RunColumn[]
-  /** Id of the run that the keys have chosen. */
+  /** Id of the run that was reached by keyboard. */
   current: string | null
   order: RunSort | undefined
-  /** Undefined: sort by time, the newest first. */
+  /** Undefined: sort by time, newest first. */
   onOrder: (order: RunSort | undefined) => void
   onFilter: (filter: RunListAddress) => void
 }
 
-/** Windowed: what is out of sight is not in the page. */
+/** A windowed list: rows that are out of sight are not in the page. */
 export function RunList({ items, columns, current, order, onOrder, onFilter }: Props) {
   const list = useRef<HTMLDivElement>(null)
   const rowPx = window.matchMedia('(min-width: 64rem)').matches ? ROW_PX : NARROW_ROW_PX
@@ -157,7 +157,7 @@ export function RunList({ items, columns, current, order, onOrder, onFilter }: P
     if (index >= 0) rows.scrollToIndex(index)
     // Only a key press scrolls the window; a new row does not.
   }, [current, rows])
-  // A narrow window wraps the cells of a row: the reason of a failure would be out of sight.
+  // Columns of a wide window. In a narrow one, cells wrap, because the reason of a failure would be out of sight.
   const gridTemplateColumns = columns.map((column) => COLUMNS[column].width).join(' ')
 
   return (
@@ -210,7 +210,7 @@ const SORTS: Partial<Record<RunColumn, RunSort>> = {
   cost: 'cost',
 }
 
-/** A button, if the list can be sorted by the column. Pressed again, it restores the newest first. */
+/** A column heading. If the list can be sorted by the column, it is a button; a second press restores newest first. */
 function Header({ column, order, onOrder }: Pick<Props, 'order' | 'onOrder'> & { column: RunColumn }) {
   const columnSort = SORTS[column]
   const headLook = COLUMNS[column].right ? 'text-right' : ''
@@ -238,7 +238,7 @@ function Header({ column, order, onOrder }: Pick<Props, 'order' | 'onOrder'> & {
   )
 }
 
-/** The whole row opens the run, as its link does, in a new tab too. Text in it can still be selected. */
+/** Makes the whole row act like its link, including for new tabs. Text in the row can still be selected. */
 function openRow(event: MouseEvent<HTMLElement>): void {
   const { target, currentTarget, ctrlKey, metaKey, shiftKey } = event
   const isOwn = target instanceof Element && target.closest('a, button') !== null
@@ -249,7 +249,7 @@ function openRow(event: MouseEvent<HTMLElement>): void {
     ?.dispatchEvent(new window.MouseEvent('click', { bubbles: true, cancelable: true, ...keys }))
 }
 
-/** On a phone the run stands above the rest. */
+/** On a phone, the run is the first cell. */
 const PLACES: Partial<Record<RunColumn, string>> = { run: 'order-first w-full lg:order-none lg:w-auto', status: '' }
 
 function Cell({ column, run, order, onFilter }: CellProps) {
@@ -263,7 +263,7 @@ function Cell({ column, run, order, onFilter }: CellProps) {
       {sameAs && (
         <button
           type="button"
-          // By keyboard, the fields above the list do the same.
+          // Not in the tab order: the fields above the list do the same.
           tabIndex={-1}
           aria-label={`Only runs with this ${columnWord(column).toLowerCase()}`}
           title={`Only runs with this ${columnWord(column).toLowerCase()}`}
@@ -292,7 +292,7 @@ interface CellProps {
   onFilter: (filter: RunListAddress) => void
 }
 
-/** Two lines: what was asked; then which run it is, and why it ended or what it answered. */
+/** Two lines: the question; then the run's id, and its error or answer. */
 function RunLink({ run }: { run: OperatorRun }) {
   const { runId, title } = run
   const params = route.useParams()
@@ -318,18 +318,18 @@ function RunLink({ run }: { run: OperatorRun }) {
 const ID_CHARS = 19
 const ID_END = 8
 
-/** Ids of one program often begin alike: the middle is cut. */
+/** An id with its middle cut, because ids of one program often begin alike. */
 function shortId(runId: string): string {
   if (runId.length <= ID_CHARS) return runId
   return `${runId.slice(0, ID_CHARS - ID_END - 1).toWellFormed()}…${runId.slice(-ID_END).toWellFormed()}`
 }
 
-/** The length of a run; for a running one, the time since its start. */
+/** The duration of a run; for a running one, the time since its start. */
 function Length({ run }: { run: OperatorRun }) {
   return duration(runLength(run, useNow()))
 }
 
-/** An imported run can fail without an event that has the reason. */
+/** The reason of a failure. An imported run may have no event with the reason; its outcome is named then. */
 const whyOf = (run: OperatorRun, now: number): string | null =>
   whyLook(run, now) ?? (run.status === 'FAILED' ? byOutcome(run) : null)
 

@@ -159,7 +159,7 @@ function NoMatch({ older, showAll, text, isSorted }: NoMatchProps) {
   )
 }
 
-/** Runs that came since the list was read, and runs of it that match its filters no longer. */
+/** Describes changes since the list was read: new runs, and listed runs that no longer match. */
 function newsText(news: number, gone: number): string {
   const parts = [news > 0 && counted(news, 'new run'), gone > 0 && `${counted(gone, 'run')} no longer matching`]
   return parts.filter((noticePart) => noticePart !== false).join(', ')

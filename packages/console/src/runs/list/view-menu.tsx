@@ -13,18 +13,18 @@ import { columnWord } from './columns.ts'
 
 interface ViewMenuProps {
   place: Place
-  /** The kind of these views: of the whole list, or the queues of judges. */
+  /** The kind of views: of the whole list, or queues for judges. */
   kind: {
     label: string
     noun: string
-    /** Label of the act that saves the present filters. */
+    /** Label of the act that saves the current filters. */
     save: string
     empty: string
     hint: string
     name?: string
     has: (view: RunView) => boolean
   }
-  /** The present filters. */
+  /** The current filters. */
   view: Omit<NewRunView, 'name'>
   onOpen: (view: RunView) => void
 }

@@ -1,4 +1,4 @@
-/** Saved views of the list of runs: as the address of the list has them, and as the API has them. */
+/** Converts saved views of the list of runs between the list's address and the API. */
 import { RUN_FILTERS } from '@tacho/contract/runs/run-filters.ts'
 import type { RunFilter } from '@tacho/contract/runs/operator-run.ts'
 import type { NewRunView, RunView } from '@tacho/contract/runs/run-view.ts'
@@ -18,7 +18,7 @@ export const viewsQuery = (environmentId: string) =>
     select: (views) => views.toSorted((a, b) => a.name.localeCompare(b.name)),
   })
 
-/** The filters in the names of the API, without `since`. */
+/** The filters under their API names, without `since`. */
 export function filterOf({ status, from, to, ...search }: RunListAddress): RunFilter {
   return {
     ...filterQuery(RUN_FILTERS, search),
@@ -28,7 +28,7 @@ export function filterOf({ status, from, to, ...search }: RunListAddress): RunFi
   }
 }
 
-/** Views of runs that somebody is to judge are queues, which the page of judging lists. */
+/** Whether a view is a queue, which the judging page lists: its runs are not judged yet. */
 export const isQueue = ({ query }: RunView): boolean => query.unjudged !== undefined
 
 export const LIST_VIEWS = {
@@ -50,7 +50,7 @@ export function toSearch(
   now: number,
 ): RunListAddress {
   const since = (Object.keys(PERIODS) as Since[]).find((one) => PERIODS[one] === lastHours)
-  // A length that the list does not offer counts from now.
+  // A period that the list does not offer is converted to a start time.
   const isOther = lastHours !== null && since === undefined && query.from === undefined
   return readRunListAddress({
     ...query,

@@ -1,4 +1,4 @@
-/** The agents of a time: how often they fail, how long their calls take, and what they cost. */
+/** The agents of a period: their failures, the duration of their calls, and their costs. */
 import { tokensText, tokenWords } from '@tacho/contract/runs/run-text.ts'
 import type { UsagePoint } from '@tacho/contract/runs/usage.ts'
 import { getRouteApi, Link } from '@tanstack/react-router'

@@ -114,7 +114,7 @@ function Waiting({ approval }: { approval: ApprovalCard }) {
       )}
       chip={<State is="WAITING" />}
       name={printable(sentenceText(approval.sentence))}
-      // The subject comes first: a phone cuts the rest.
+      // Begin with the subject, because a phone cuts the end.
       note={printable(
         [approval.reason, saysInput(approval.sentence) ? null : approval.inputInShort, requester]
           .filter((text) => text !== null)
@@ -125,7 +125,7 @@ function Waiting({ approval }: { approval: ApprovalCard }) {
   )
 }
 
-/** A policy whose requests nobody answers stops its agents without protecting anything. */
+/** A policy with unanswered requests, which stops agents without protecting anything. */
 function Unanswered({ of: { policyId, expired, withdrawn, lastExpiredAt } }: { of: UnansweredOfPolicy }) {
   const params = route.useParams()
   return (
@@ -179,7 +179,7 @@ function RunRow({ run, is, note }: { run: OperatorRun; is: StateName; note: stri
 const missingText = ({ completeness: { recorded, arrived } }: OperatorRun): string =>
   `${number(recorded - arrived)} of ${counted(recorded, 'event')} missing`
 
-/** OpenTelemetry requests that were refused for good. Exporters drop them, and the runs look complete. */
+/** OpenTelemetry requests that were permanently rejected. Exporters drop them, and the runs look complete. */
 
 const SHOWN_MS = 7 * 86_400_000
 const REFRESH_MS = 60_000
@@ -233,7 +233,7 @@ interface RowProps {
   aside: ReactNode
 }
 
-/** A line of the overview, which leads somewhere. */
+/** A row of the overview, with a link. */
 export function Row({ link, chip, name, note, aside }: RowProps) {
   return (
     <div className={ROW}>

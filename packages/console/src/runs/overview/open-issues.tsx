@@ -1,4 +1,4 @@
-/** The open issues that affect the most runs, each with its last days; those that look alike together. */
+/** The open issues that affect the most runs, with their trend. Similar issues are shown together. */
 import { getRouteApi, Link } from '@tanstack/react-router'
 import type { ListedIssue } from '@tacho/contract/issues/issue.ts'
 import { useTrends } from '../../issues/queries.ts'
@@ -11,7 +11,7 @@ import { Row } from './needs-a-person.tsx'
 import { countText, useOpenIssues } from './queries.ts'
 
 const route = getRouteApi('/w/$workspace/$environment')
-/** Look-alikes that are named; more are counted. */
+/** Most similar issues to name; the others are counted. */
 const NAMED = 3
 
 export function OpenIssues() {

@@ -1,4 +1,4 @@
-/** The queries of the overview: the newest rows of each kind, counts that end at one page, and the usage of a time. */
+/** The queries of the overview: the newest items of each kind, counts up to one page, and the usage of a period. */
 import { allItems } from '@tacho/client/items.ts'
 import type { ApprovalCard } from '@tacho/contract/approvals/operator-approval.ts'
 import type { OperatorRunsQuery } from '@tacho/contract/runs/operator-run.ts'
@@ -25,16 +25,16 @@ import { alikeIssues, areDearer, changedAt, costSums, dearerAgents, deployedThen
 const REFRESH_MS = 5_000
 const DAY_REFRESH_MS = 15_000
 const SLOW_REFRESH_MS = 60_000
-/** The period of the page, unless its address has one. */
+/** The period of the page, if its address has none. */
 export const OVERVIEW_SINCE: Since = '24h'
 const RUNS_COUNTED = 50
 const RUNS_SHOWN = 3
 const KINDS_SHOWN = 6
 const PAGE = 200
-/** LIMITS.usagePointsPage, which is in a larger file. */
+/** LIMITS.usagePointsPage. Importing the limits would make the page larger. */
 const POINTS_PAGE = 2_000
 
-/** `isMore`: there are more than `count`. */
+/** `isMore`: there are more items than `count`. */
 export interface Count {
   count: number
   isMore: boolean
@@ -73,7 +73,7 @@ export function useOpenIssues(environmentId: string) {
   })
 }
 
-/** The newest failed runs of a time, for the most frequent cause. */
+/** The newest failed runs of a period, to find the most frequent cause. */
 export function useFailedRuns(environmentId: string, runs: Range | undefined) {
   return useQuery({
     queryKey: ['overview', 'failed runs', environmentId, runs],
@@ -87,7 +87,7 @@ export function useFailedRuns(environmentId: string, runs: Range | undefined) {
   })
 }
 
-/** How the requests of a time ended: all that expired or were decided, without those that their clients withdrew. */
+/** The outcomes of a period's requests: those that expired or were decided, without those that clients withdrew. */
 export function useAskedFor(environmentId: string, runs: Range | undefined) {
   return useQuery({
     queryKey: ['approvals', environmentId, 'asked for', runs],
@@ -95,7 +95,7 @@ export function useAskedFor(environmentId: string, runs: Range | undefined) {
       const query = { from: runs?.from, to: runs?.to, limit: PAGE }
       const { items: all, nextCursor } = await api.listApprovals({ params: { environmentId }, query }, { signal })
       const items = all.filter(({ waiting }) => waiting.state !== 'withdrawn')
-      // The service marks one as expired a moment later.
+      // Check the time too, because the service marks a request as expired a moment later.
       const isExpired = ({ status, expiresAt }: ApprovalCard) =>
         status === 'EXPIRED' || (status === 'PENDING' && Date.parse(expiresAt) <= Date.now())
       const expired = items.filter(isExpired).length
@@ -108,7 +108,10 @@ export function useAskedFor(environmentId: string, runs: Range | undefined) {
   })
 }
 
-/** Agents whose runs cost more than in the time before, as far as the numbers show; since when, and what was deployed then. */
+/**
+ * Agents whose cost per run rose since the previous period, according to a sample: since when, and the deployment at
+ * that time.
+ */
 export function useDearer(environmentId: string, time: ReturnType<typeof useTime>['data']) {
   const looked = time ? dearerAgents(time.agents, time.agentsBefore) : []
   return useQuery({
@@ -145,7 +148,7 @@ export function useDearer(environmentId: string, time: ReturnType<typeof useTime
   })
 }
 
-/** Runs of the range that a person should look at. */
+/** Runs in the range that a person should look at. */
 export function useRunsThat(
   environmentId: string,
   range: Range,
@@ -171,24 +174,24 @@ export function useNewestRuns(environmentId: string) {
 }
 
 export interface Bar {
-  /** Milliseconds. */
+  /** Start in milliseconds. */
   from: number
   to: number
-  /** Counts of the runs that started in this part of the time. */
+  /** Outcomes of the runs that started in this part of the period. */
   outcomes: Outcomes
 }
 
 const WHOLE = { step: 'window' } as const
-/** More bars than this would be too thin for a thumb. */
+/** Most bars: with more, they would be too thin to tap. */
 const BARS = 31
 
-/** The time in bars, with the outcomes of the runs; and the agents that recorded something, the dearest first. */
+/** The period as bars, with the outcomes of the runs; and the agents that were active, most expensive first. */
 export function useTime(environmentId: string, range: Range) {
   return useQuery({
     queryKey: ['overview', 'time', environmentId, range],
     queryFn: async ({ signal }) => {
       const window = hoursOf(range, OVERVIEW_SINCE, Date.now())
-      // Latencies of hours cannot be added up, so the server sums up the whole time too.
+      // Read the whole period separately, because latencies of hours cannot be added up.
       const read = (step: ReturnType<typeof stepsOf> | typeof WHOLE, time = window) =>
         allItems((input) => api.readUsagePoints(input, { signal }), {
           params: { environmentId },

@@ -1,4 +1,4 @@
-/** Runs of a time by outcome: the sums, then bars. Each number and bar leads to its runs. */
+/** Runs of a period by outcome: sums, then bars. Each number and bar links to its runs. */
 import { endedRuns, failureComparison } from '@tacho/contract/runs/statistics.ts'
 import type { RunStatus } from '@tacho/contract/runs/run.ts'
 import { getRouteApi, Link } from '@tanstack/react-router'
@@ -20,7 +20,7 @@ const FILLS = { accent: 'bg-accent', green: 'bg-green', red: 'bg-red', soft: 'bg
 const fillOf = (status: RunStatus) => FILLS[OUTCOME_COLOURS[status]]
 const HOUR_MS = 3_600_000
 const DAY_MS = 24 * HOUR_MS
-/** Labels below the bars, at most. */
+/** Most labels below the bars. */
 const LABELS = 8
 
 export function RunsOfTime({ range }: { range: Range }) {
@@ -76,7 +76,7 @@ export function RunsOfTime({ range }: { range: Range }) {
 
 const NO_RUNS: Outcomes = { RUNNING: 0, COMPLETED: 0, FAILED: 0, CANCELLED: 0 }
 
-/** The share among the ended runs: a running one has no outcome yet. */
+/** The share among the ended runs, because a running one has no outcome yet. */
 function Share({ of, status, className }: { of: Outcomes; status: RunStatus; className?: string }) {
   const ended = endedRuns(outcomes(of))
   return status === 'RUNNING' || ended === 0 ? null : <span className={className}>({percent(of[status], ended)})</span>
@@ -127,14 +127,14 @@ function Bars({ environmentId, window, bars, barMs }: BarsProps) {
   )
 }
 
-/** All bars have the same width, also the last one, which may cover less time. */
+/** The position of a time. All bars have the same width, including the last one, which may cover less time. */
 function placeIn(bars: readonly Part[], time: number): number | null {
   const at = bars.findIndex(({ from, to }) => time >= from && time < to)
   const bar = bars[at]
   return bar === undefined ? null : (at + (time - bar.from) / (bar.to - bar.from)) / bars.length
 }
 
-/** `hour`, `6 hours`, `day`, `3 days`. */
+/** The length of a bar in words: `hour`, `6 hours`, `day`, `3 days`. */
 function lengthText(ms: number): string {
   const [count, unit] = ms % DAY_MS === 0 ? [ms / DAY_MS, 'day'] : [ms / HOUR_MS, 'hour']
   return count === 1 ? unit : `${count} ${unit}s`
@@ -146,13 +146,13 @@ const widths = (barCount: number) =>
 
 const BAR = 'flex h-16 flex-col-reverse border-b border-edge px-px'
 
-/** Cut bars have their count above them. In percent of the height. */
+/** Height for bars, in percent. A cut bar has its count above it. */
 const roomOf = (areCut: boolean) => (areCut ? 72 : 100)
 
 interface BarProps {
   bar: Part
   barMs: number
-  /** Runs at the top of the chart. */
+  /** Number of runs at the top of the chart. */
   scale: number
   /** Whether higher bars of the chart are cut. */
   areCut: boolean

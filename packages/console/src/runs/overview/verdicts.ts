@@ -8,20 +8,20 @@ import { costsOf, wholeCost } from '../../web/text/costs.ts'
 
 type Costing = Parameters<typeof costsOf>[0]
 
-/** A way in which runs failed, with their number. */
+/** A cause of failed runs, with the number of runs. */
 export interface Cause {
   /** Short text, such as `refund_payment 503`. */
   text: string
   /** The whole failure text of one of these runs. */
   whole: string
-  /** The tool that failed; null: no tool did. */
+  /** The tool that failed; null if no tool failed. */
   tool: string | null
   /** The newest of these runs. */
   runId: string | null
   runs: number
 }
 
-/** The most frequent cause of failed runs. */
+/** The most frequent cause among failed runs. */
 export function mostCause(runs: readonly { failure: RunFailure | null; runId?: string }[]): Cause | null {
   const causes = new Map<string, Cause>()
   for (const { failure, runId = null } of runs) {
@@ -46,17 +46,17 @@ function causeOf(failure: RunFailure | null): Omit<Cause, 'runId'> {
   }
   const { name, place } = failure
   const whole = facts.join(': ')
-  // Parts that differ from run to run, such as ids and amounts, do not make another cause.
+  // Mask the parts that differ between runs, such as ids and amounts, so that they do not count as other causes.
   const masked = whole.replaceAll(/\S*\d\S*/g, '…').slice(0, CAUSE_CHARS)
   const status = STATUS.exec(whole)?.[0]
   const text = name === null ? masked : status === undefined ? `${name}: ${masked}` : `${name} ${status}`
   return { text, whole: name === null ? whole : `${name}: ${whole}`, tool: place === 'tool' ? name : null, runs: 0 }
 }
 
-/** Smaller changes are not worth a sentence. */
+/** Smaller increases are not reported. */
 const LEAST_FACTOR = 1.25
 const LEAST_RUNS = 10
-/** Number of candidates, each of which is checked run by run. */
+/** Most candidates, because each one is checked run by run. */
 const CANDIDATES = 3
 
 interface AgentCost extends Costing {
@@ -67,7 +67,7 @@ interface AgentCost extends Costing {
 
 const perRun = (agent: AgentCost): number => wholeCost(costsOf(agent)) / agent.runs
 
-/** Agents whose mean cost per run rose enough to look at their runs, the largest increase first. */
+/** Agents whose mean cost per run rose enough to check their runs, largest increase first. */
 export function dearerAgents<Agent extends AgentCost>(agents: readonly Agent[], before: readonly Agent[]): Agent[] {
   const earlier = new Map(before.map((agent) => [agent.key, agent]))
   const more = (agent: Agent) => {
@@ -81,7 +81,7 @@ export function dearerAgents<Agent extends AgentCost>(agents: readonly Agent[], 
     .slice(0, CANDIDATES)
 }
 
-/** Sums the costs of the runs whose whole cost is known. */
+/** Sums the costs of runs whose cost is completely known. */
 export function costSums(runs: readonly Costing[]): Sums {
   const costs = runs
     .map(costsOf)
@@ -93,23 +93,23 @@ export function costSums(runs: readonly Costing[]): Sums {
 
 export const mean = ({ count, sum }: Sums): number => sum / count
 
-/** Whether the runs show that they cost more than those before. */
+/** Whether the sampled runs cost significantly more than those of the previous period. */
 export const areDearer = (now: Sums, before: Sums): boolean =>
   now.count > 0 && before.count > 0 && mean(now) >= LEAST_FACTOR * mean(before) && areMeansDifferent(now, before)
 
 interface Step extends Costing {
-  /** ISO 8601. */
+  /** Start, in ISO 8601. */
   from: string
   runs: number
 }
 
-/** In milliseconds: the step that a change begins with, and the step with runs before it. */
+/** In milliseconds: the step with which a change begins, and the last step before it that has runs. */
 interface Change {
   at: number
   after: number
 }
 
-/** When the cost per run rose the most. Null: it did not rise. */
+/** The time when the cost per run rose the most. Null if it did not rise. */
 export function changedAt(steps: readonly Step[]): Change | null {
   const used = steps
     .filter(({ runs }) => runs > 0)
@@ -131,7 +131,10 @@ export function changedAt(steps: readonly Step[]): Change | null {
 
 const NONE = { runs: 0, cost: 0 }
 
-/** The deployment at the time of a change: prompts first, and the last of those. Null: none. `changes`: newest first. */
+/**
+ * The deployment at the time of a change. Prompts are preferred; among several, the last one. Null if there is none.
+ * `changes`: newest first.
+ */
 export function deployedThen(
   changes: readonly DeploymentChange[],
   { at, after }: Change,
@@ -144,24 +147,24 @@ export function deployedThen(
   return near.find(({ kind }) => kind === 'prompt') ?? near[0] ?? null
 }
 
-/** `doubled`, `rose by 40 %`. */
+/** An increase in words: `doubled`, `rose by 40 %`. */
 export function roseWords(factor: number): string {
   if (factor >= 1.9 && factor <= 2.1) return 'doubled'
   if (factor >= 2.85 && factor <= 3.15) return 'tripled'
   return factor > 3 ? `rose ${Number(factor.toPrecision(2))}-fold` : `rose by ${Math.round((factor - 1) * 100)} %`
 }
 
-/** Issues whose titles differ only in ids. */
+/** Issues whose titles are equal apart from ids. */
 export interface IssueKind<Issue> {
   /** The issue of this kind with the most runs. */
   issue: Issue
-  /** Issues with similar titles. The one with the most runs comes first. */
+  /** The other issues, those with the most runs first. */
   others: readonly Issue[]
 }
 
 type Compared = Pick<IssueSummary, 'title' | 'affectedRuns'>
 
-/** Kinds of issues, those that affect the most runs first. */
+/** Kinds of issues, those with the most affected runs first. */
 export function alikeIssues<Issue extends Compared>(issues: readonly Issue[]): IssueKind<Issue>[] {
   const byRuns = issues.toSorted((a, b) => b.affectedRuns - a.affectedRuns)
   const kinds = Map.groupBy(byRuns, ({ title }) => likeTitle(title))
@@ -169,8 +172,8 @@ export function alikeIssues<Issue extends Compared>(issues: readonly Issue[]): I
 }
 
 /**
- * Gives `No order A-…`, `no order a-…` and `No order …` one text: titles already leave out what differs, but not what
- * precedes it, and reported ones leave nothing out.
+ * Normalises a title: `No order A-…`, `no order a-…` and `No order …` become equal. Titles already leave out differing
+ * ids, but not the characters before them; titles of reported issues leave out nothing.
  */
 export function likeTitle(title: string): string {
   return title
@@ -179,7 +182,7 @@ export function likeTitle(title: string): string {
     .replaceAll(/\s+/g, ' ')
 }
 
-/** Counts of days, added up. */
+/** Adds up counts per day. */
 export function addedDays(all: readonly (readonly number[] | undefined)[]): number[] | undefined {
   const known = all.filter((days) => days !== undefined)
   const [first] = known

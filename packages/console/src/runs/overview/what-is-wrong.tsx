@@ -1,4 +1,6 @@
-/** The first thing of the overview: what got worse, in sentences that lead to the runs; or what was looked at and is well. */
+/**
+ * The first part of the overview: what got worse, in sentences with links to the runs; or what was checked and is well.
+ */
 import { endedRuns, isDifferent, type Outcomes } from '@tacho/contract/runs/statistics.ts'
 import { getRouteApi, Link } from '@tanstack/react-router'
 import type { ReactNode } from 'react'
@@ -20,12 +22,12 @@ export const outcomes = ({ COMPLETED, FAILED, CANCELLED }: Counts): Outcomes => 
   cancelled: CANCELLED,
 })
 
-/** With fewer runs in the time before, a time without any is no news. */
+/** Runs in the previous period. With fewer, a period without runs is not reported. */
 const SILENT_AFTER = 20
 
 const started = (counts: Counts): number => Object.values(counts).reduce((sum, one) => sum + one, 0)
 
-/** Whether runs fail more often than before, beyond what chance would do; null: there is nothing to compare. */
+/** Whether runs fail significantly more often than before; null: there is nothing to compare. */
 export function failsMore(now: Outcomes, before: Outcomes): boolean | null {
   const [share, earlier] = [now, before].map((of) => ({ part: of.failed, whole: endedRuns(of) })) as [
     { part: number; whole: number },
@@ -128,7 +130,7 @@ export function WhatIsWrong({ range }: { range: Range }) {
     </Sentence>
   ))
   const startedBefore = started(data.before)
-  // Agents that went silent fail in no count.
+  // Agents that stopped running appear in no count of failures.
   const silent = started(data.outcomes) === 0 && startedBefore >= SILENT_AFTER && (
     <Sentence key="silent" tone="amber">
       <Link {...runs} search={{}} className="link font-medium underline">

@@ -1,6 +1,9 @@
-/** Finds good runs to compare a failed run with: they got the same kind of question, and called the same tools. Pure. */
+/** Finds successful runs to compare a failed run with: with a similar question and the same tools. Pure. */
 
-/** From 0 to 1: the share of words that two questions have in common, without ids and amounts, which differ from order to order. */
+/**
+ * Similarity of two questions, from 0 to 1: the share of common words, without ids and amounts, which differ between
+ * orders.
+ */
 export function questionLikeness(a: string | null, b: string | null): number {
   const [words, others] = [wordsOf(a), wordsOf(b)]
   const all = words.union(others).size
@@ -17,8 +20,8 @@ const wordsOf = (title: string | null): Set<string> =>
   )
 
 /**
- * From 0 to 1: how far the calls before a failure are those that another run began with, in this order. A tool that fails
- * is called again and again, which a good run never does: calls of one tool in a row count as one.
+ * From 0 to 1: how many of the calls before a failure are also the first calls of another run, in this order.
+ * Consecutive calls of one tool count as one, because a failing tool is called repeatedly, but not in a successful run.
  */
 export function callsLikeness(before: readonly string[], calls: readonly string[]): number {
   const [wanted, others] = [inTurn(before), inTurn(calls)]
@@ -29,7 +32,7 @@ export function callsLikeness(before: readonly string[], calls: readonly string[
 
 const inTurn = (calls: readonly string[]): string[] => calls.filter((name, place) => name !== calls[place - 1])
 
-/** The first `count` runs with the words of one question, of each question. */
+/** The first `count` runs for each question; questions with the same words count as one. */
 function ofEachQuestion<Item>(items: readonly Item[], titleOf: (item: Item) => string | null, count: number): Item[] {
   const seen = new Map<string, number>()
   return items.filter((item) => {
@@ -42,7 +45,7 @@ function ofEachQuestion<Item>(items: readonly Item[], titleOf: (item: Item) => s
 
 const OF_A_QUESTION = 3
 
-/** The runs that are worth reading: those with the most similar questions, and not all of them with the same one. */
+/** The runs worth reading: those with the most similar questions, but not all with the same question. */
 export function likelyRuns<Run extends { title: string | null }>(
   title: string | null,
   runs: readonly Run[],
@@ -58,7 +61,7 @@ interface Row {
   label: string
 }
 
-/** The tools that a run called, in order; with the id of its failure, those before it. */
+/** The tools that a run called, in order; with `failureId`, those before that event. */
 export function callsOf(rows: readonly Row[], failureId?: string): string[] {
   const end = rows.findIndex(({ eventId }) => eventId === failureId)
   const before = end === -1 ? rows : rows.slice(0, end)
@@ -66,7 +69,7 @@ export function callsOf(rows: readonly Row[], failureId?: string): string[] {
   return calls
 }
 
-/** Below this, two questions are not called the same. */
+/** Below this similarity, two questions count as different. */
 export const LEAST_QUESTION = 0.5
 const OFFERED = 3
 
@@ -76,7 +79,7 @@ export interface Candidate<Run> {
   calls: number
 }
 
-/** The one that is good to compare with; or null, and the most alike ones. `runs`: the newest first. */
+/** The run to compare with; or null and the most similar runs. `runs`: newest first. */
 export function comparableRuns<Run extends { title: string | null }>(
   failed: { title: string | null; calls: readonly string[] },
   runs: readonly { run: Run; calls: readonly string[] }[],

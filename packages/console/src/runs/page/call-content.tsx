@@ -1,4 +1,4 @@
-/** The events of a tool call: the call, the model's text, callers that stopped waiting, and handovers. */
+/** The content of a tool call's events: the call, the model's text, callers that stopped waiting, and handovers. */
 import { useState, type ReactNode } from 'react'
 import { askedCalls, callOutcome, isFailedCall, reasonText, unusualEnd } from '@tacho/contract/runs/call-life.ts'
 import { numberAt, textAt, type Json } from '@tacho/contract/record/payload-reader.ts'
@@ -66,7 +66,7 @@ function ErrorText({ text }: { text: string }) {
   )
 }
 
-/** Calls that could not be taken as they came: their arguments as received. */
+/** Calls of a model that never ran, with their arguments as received. */
 export function AskedInVain({ payload }: { payload: Json }) {
   const calls = askedCalls(payload).filter((call) => call.problem !== null || call.arguments !== null)
   return calls.map((call, index) => (
@@ -119,18 +119,18 @@ export function HandOff({ label, payload }: { label: string; payload: Json }) {
   )
 }
 
-/** A call of a coding agent's tool as a person reads it: the command with its output, or the edit as a difference. */
+/** A call of a coding agent's tool, for people: the command with its output, or the edit as a difference. */
 
-/** Lines of a difference at first, and at most: the payload has the rest. */
+/** Lines of a difference to show: at first, and at most. The payload contains all of them. */
 const LINES_SHOWN = 24
 const LINES_MAX = 2_000
 const LINE_CHARS = 400
 
 interface Props {
   told: ToldCommand | ToldEdit
-  /** The name of the tool; left out where something else says it. */
+  /** The name of the tool; absent if it is shown elsewhere. */
   title?: string
-  /** Result of the call: its duration, or that it failed. */
+  /** The result of the call: its duration or its failure. */
   aside?: ReactNode
   failed?: boolean
 }
@@ -206,7 +206,7 @@ function Edit({ edit: { files, hunks } }: { edit: ToldEdit }) {
   )
 }
 
-/** A built file can be one long line. */
+/** A shortened line: a line in a built file can be very long. */
 function shortened(line: DiffLine | null): DiffLine | null {
   if (line === null || line.text.length <= LINE_CHARS) return line
   return { ...line, text: `${line.text.slice(0, LINE_CHARS).toWellFormed()}…` }

@@ -1,4 +1,7 @@
-/** The life of a call in its run, with links from each state to its step: both ways between a model call and what it asked for. */
+/**
+ * The states of a call in its run. Each state links to its step, so a model call leads to the calls it asked for, and
+ * back.
+ */
 import type { StateName } from '../../web/text/state-styles.ts'
 import { StateText } from '../../web/ui/state.tsx'
 import { askedCalls, CALL_EVENTS, callLife, outcomeText, type CallState } from '@tacho/contract/runs/call-life.ts'
@@ -17,11 +20,11 @@ import type { OfRun } from './notes.ts'
 import { eventQuery } from '../queries.ts'
 import type { RunAddress } from '../address.ts'
 
-/** At most this many calls of one answer are shown. */
+/** Most calls of one answer to show. */
 const LIVES_SHOWN = 10
 const PAGES_READ = 3
 const PAGE_HITS = 100
-/** A short id is in many payloads: those nearest to the step are read. */
+/** Most events to read, nearest to the step: a short id occurs in many payloads. */
 const EVENTS_READ = 40
 const FOLLOW_MS = 3_000
 const FRESH_MS = 10 * 60_000
@@ -161,7 +164,7 @@ function lifeQuery(cache: QueryClient, ofRun: OfRun, toolCallId: string, { event
       )
       return callLife(events, toolCallId, eventId)
     },
-    // The end of a call may be on its way.
+    // Poll, because the end of the call may still arrive.
     refetchInterval: ({ state: { data } }) =>
       Date.now() - Date.parse(timestamp) < FRESH_MS && data?.at(-1)?.event.eventType !== 'TOOL_CALL'
         ? FOLLOW_MS
@@ -169,7 +172,7 @@ function lifeQuery(cache: QueryClient, ofRun: OfRun, toolCallId: string, { event
   })
 }
 
-/** The steps whose payload holds the id, by time. */
+/** The steps whose payload contains the id, sorted by time. */
 async function rowsWith({ environmentId, runId }: OfRun, q: string, signal: AbortSignal) {
   const rows = []
   let cursor: string | undefined

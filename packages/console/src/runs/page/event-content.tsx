@@ -1,4 +1,4 @@
-/** The content of an event, by the conventions of its type. */
+/** The content of an event, by the conventions for its type. */
 import { ActionChip } from '../../policies/action-chip.tsx'
 import type { OperatorEvent } from '@tacho/contract/runs/operator-run.ts'
 import type { RunStatus } from '@tacho/contract/runs/run.ts'
@@ -26,9 +26,9 @@ import { AskedInVain, HandOff, NOTE_CHARS, ToolCall, Withdrawn, ToldCall } from 
 
 interface Props {
   event: OperatorEvent
-  /** In a transcript: tool calls are one line until they are opened. */
+  /** Whether tool calls are initially one line, as in a transcript. */
   isFolded?: boolean
-  /** Messages at the beginning that the model call before it sent too. */
+  /** Number of first messages that the previous model call also sent. */
   sentBefore?: number
 }
 
@@ -48,7 +48,7 @@ export function EventContent({ event, isFolded = false, sentBefore = 0 }: Props)
   )
 }
 
-/** A judgement of the run, if it follows the convention; the payload has all of it. */
+/** A judgement of the run, if the payload follows the convention. The payload view shows everything. */
 function Judgement({ payload }: { payload: Json }) {
   const { value } = payload
   const isValue = typeof value === 'number' || typeof value === 'boolean' || typeof value === 'string'
@@ -274,7 +274,7 @@ function callCost(
   return `cost ${mark} ${money(estimatedCost)}, estimated with ${priceTable}`
 }
 
-/** The call that a decision or a question is about. */
+/** The call to which a decision or a request belongs. */
 function AskedCall({ payload }: { payload: Json }) {
   const { input } = payload
   if (input === undefined) return null

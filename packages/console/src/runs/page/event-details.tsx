@@ -1,4 +1,4 @@
-/** Pieces of what an event says: a line that opens, a value by its name, an error, a decision. */
+/** Parts of an event's content: a foldable line, a named value, an error, a decision. */
 import { useState, type ReactNode } from 'react'
 import { useQuery } from '@tanstack/react-query'
 import { getRouteApi, Link } from '@tanstack/react-router'
@@ -9,7 +9,7 @@ import { ApprovalStatusChip } from '../../approvals/approval-summary.tsx'
 import { approvalQuery } from '../../approvals/queries.ts'
 import { LongText } from '../../web/text/long-text.tsx'
 
-/** Elements for the content of an event: a line that opens, and a value by its name. */
+/** Elements for the content of an event: a foldable line, and a named value. */
 
 interface FoldedProps {
   title: string
@@ -20,7 +20,7 @@ interface FoldedProps {
   children: ReactNode
 }
 
-/** A line that opens. Its content is not in the page while it is folded. */
+/** A line that can be opened. Its content is not in the page while it is folded. */
 export function Folded({ title, note, aside, isFolded, mono = false, children }: FoldedProps) {
   const [isOpen, setOpen] = useState(!isFolded)
   return (
@@ -58,7 +58,7 @@ export function PayloadPart({ name, value }: { name: string; value: unknown }) {
 const route = getRouteApi('/w/$workspace/$environment')
 const ID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/
 
-/** A client reports the id: nothing is shown if no such approval exists here. */
+/** The approval that a client's event names. Renders nothing if it does not exist in this environment. */
 export function Decided({ approvalId }: { approvalId: string }) {
   const { place } = route.useRouteContext()
   const params = route.useParams()
@@ -90,7 +90,7 @@ interface Props {
   eventType: string
   label: string
   payload: Json
-  /** The text above already shows the error. */
+  /** Whether the text above already shows the error. */
   isSaid?: boolean
 }
 

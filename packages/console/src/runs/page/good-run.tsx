@@ -15,12 +15,18 @@ import { Refused } from '../../web/ui/states.tsx'
 import { callsOf, comparableRuns, likelyRuns, type Candidate } from './alike-runs.ts'
 
 const route = getRouteApi('/w/$workspace/$environment')
-/** The newest completed runs, of which those with the most similar questions are read. */
+/**
+ * Number of completed runs to choose from, the newest; of these, only the ones with the most similar questions are
+ * read.
+ */
 const LOOKED_AT = 50
 const STEPS_OF = 8
 const STEPS_READ = 200
 
-/** Compares a run that went wrong with a completed one before it that was asked the same and called the same tools, if there is one. */
+/**
+ * Links to a comparison of a failed run with an earlier completed one that has a similar question and called the same
+ * tools, if any.
+ */
 export function GoodRun({ run }: { run: OperatorRun }) {
   const params = route.useParams()
   const { place } = route.useRouteContext()
@@ -72,7 +78,7 @@ export function GoodRun({ run }: { run: OperatorRun }) {
   )
 }
 
-/** Compares a replay with the run that it replays. The replay names the run, not its environment. */
+/** Links to a comparison of a replay with its original. A replay names the original run, but not its environment. */
 export function OriginalRun({ run }: { run: OperatorRun }) {
   const params = route.useParams()
   const { place } = route.useRouteContext()
@@ -129,7 +135,7 @@ interface CandidatesProps {
   onClose: () => void
 }
 
-/** Runs that do not count as good: they got another question, or took another way. */
+/** Runs that are less comparable: with another question, or other calls. */
 function Candidates({ runId, candidates, onClose }: CandidatesProps) {
   const params = route.useParams()
   const now = useNow()

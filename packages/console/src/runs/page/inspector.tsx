@@ -31,18 +31,18 @@ interface Props {
   environmentId: string
   runId: string
   step: Step
-  /** Begin and end of the step. */
+  /** Start and end of the step. */
   bar: Bar
   /** Start of the run. */
   start: number
-  /** A tool that started, and has no end. */
+  /** Whether a tool was started and never ended. */
   isNeverEnded: boolean
-  /** The model call before this one, in the same span. */
+  /** The previous model call in the same span. */
   callBefore: Step | undefined
   onClose: () => void
 }
 
-/** Everything about one step. On a phone it covers the list. */
+/** Details of one step. On a phone, they cover the list. */
 export function Inspector({ environmentId, runId, step, bar, start, isNeverEnded, callBefore, onClose }: Props) {
   const { data, error, refetch } = useQuery(eventQuery(environmentId, runId, step.eventId))
   const sentBefore = useSentBefore({ environmentId, runId }, data, callBefore)
@@ -76,7 +76,7 @@ export function Inspector({ environmentId, runId, step, bar, start, isNeverEnded
         <Tabs label="Parts of the step" value={tab} options={TABS} onChange={setTab} className="-mx-4 px-4" />
       </header>
       <div
-        // The key resets scroll position and unfolded parts for another step.
+        // With a new key for each step, scroll position and unfolded parts are reset.
         key={step.eventId}
         role="group"
         tabIndex={0}
@@ -152,7 +152,7 @@ function Part({ environmentId, runId, whole: { event, payloadText }, tab, sentBe
   )
 }
 
-/** Leads from a recorded call to a new policy for such calls. */
+/** A link from a recorded call to a new policy for such calls. */
 function NewPolicyLink({ runId, event: { eventId, payload } }: { runId: string; event: OperatorEvent }) {
   const params = route.useParams()
   const { place } = route.useRouteContext()
@@ -173,7 +173,7 @@ function NewPolicyLink({ runId, event: { eventId, payload } }: { runId: string; 
 
 const NAMED = 12
 
-/** A reader should not take what is shown for all that was recorded. */
+/** Names the fields that are not shown, so that nobody takes the view for the whole payload. */
 function AlsoInPayload({ event, onOpen }: { event: OperatorEvent; onOpen: () => void }) {
   const names = unseenFields(event.eventType, event.payload)
   if (names.length === 0) return null
@@ -201,9 +201,9 @@ function Fact({ name, children }: { name: string; children: ReactNode }) {
   )
 }
 
-/** Separates the messages that were already sent with the previous model call: a long conversation repeats all of them. */
+/** Finds the messages that the previous model call also sent: a long conversation repeats all of them. */
 
-/** How many messages at the beginning of `whole` are those of `before`. */
+/** The number of first messages of `whole` that are also in `before`. */
 function useSentBefore(
   { environmentId, runId }: OfRun,
   whole: WholeEvent | undefined,

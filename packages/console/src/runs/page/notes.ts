@@ -1,4 +1,4 @@
-/** Notes from the payload of a step beside its label, such as "asks for refund". Read only for rows in sight. */
+/** Short notes from a step's payload, beside its label, such as "asks for refund". Read only for visible rows. */
 import { askedCalls, isFailedCall, unusualEnd } from '@tacho/contract/runs/call-life.ts'
 import { whyCancelled } from '@tacho/contract/issues/failure.ts'
 import { contentText, inShort, isObject, messagesAt, textAt, type Json } from '@tacho/contract/record/payload-reader.ts'
@@ -19,12 +19,12 @@ const MAY_NOTE = new Set([
   'LLM_CALL',
   'SESSION_OUTCOME',
 ])
-/** Reading a long conversation is not worth a note. */
+/** Largest payload to read for a note. */
 const NOTED_BYTES = 65_536
 const NOTE_CHARS = 140
-/** A row that is scrolled past reads nothing. */
+/** Wait before reading, so that rows that are scrolled past read nothing. */
 const SETTLED_MS = 150
-/** Below the connections of a browser: the payload of a step that a person opens need not wait for all notes. */
+/** Fewer than a browser's connections, so that a step that a person opens need not wait for all notes. */
 const READ_AT_ONCE = 4
 
 export interface OfRun {
@@ -33,11 +33,11 @@ export interface OfRun {
 }
 
 export interface NotesOf extends OfRun {
-  /** Notes load only after the problems of the run. */
+  /** Whether the problems of the run were read. Notes are read after them. */
   areProblemsRead: boolean
 }
 
-/** Empty until it is read, and if there is nothing to say. */
+/** The note of a step. Empty until it is read, and for a step without a note. */
 export function useNote(ofRun: NotesOf, step: Step): string {
   const cache = useQueryClient()
   const isSettled = useSettled()
@@ -102,17 +102,17 @@ function noteOn(eventType: string, label: string, payload: Json): string {
   if (eventType === 'HANDOFF') return handOffText(label, payload)
   if (eventType === 'TOOL_CALL') {
     const end = unusualEnd(eventType, payload)
-    // The mark of a failed call has the reason why it never ran.
+    // A failed call needs no note: its mark already has the reason.
     if (end !== null) return isFailedCall(payload) ? '' : end
     const call = callInShort(payload, NOTE_CHARS, pathEnd)
-    // JSON is shown only in the step itself.
+    // Leave out JSON, which only the step itself shows.
     return /^[[{]/.test(call) ? '' : call
   }
   const why = whyCancelled(eventType, payload)
   if (why !== null) return inShort(why)
   if (eventType !== 'LLM_CALL') return ''
   const asked = messagesAt(payload, 'output').flatMap(({ toolCalls }) => toolCalls.map(({ name }) => name))
-  // Calls that never ran may appear only here.
+  // Include calls that never ran, because they may appear nowhere else.
   asked.push(...askedCalls(payload).map(({ name }) => name))
   return asked.length === 0 ? '' : inShort(`asks for ${[...new Set(asked)].join(', ')}`)
 }
@@ -127,15 +127,18 @@ function handOffText(label: string, payload: Json): string {
   return to === null || label.includes(to) ? '' : inShort(`from ${from ?? '?'} to ${to}`)
 }
 
-/** The beginning of the text, if the label does not show it, such as "user prompt". */
+/** The beginning of a text whose label does not show it, such as "user prompt". */
 function textBeside(label: string, payload: Json): string {
   const text = (textAt(payload, 'text') ?? contentText(payload['content'])).replace(/\s+/g, ' ').trim()
   return text.startsWith(label.replace(/…$/, '')) ? '' : plainText(inShort(text, NOTE_CHARS))
 }
 
-/** Their labels are what somebody said; those of other steps are names, in which marks belong to the name. */
+/**
+ * Types whose label is something that was said. Labels of other types are names, in which quotation marks belong to the
+ * name.
+ */
 const SAYS = new Set(['USER_INPUT', 'LLM_CALL', 'AGENT_STEP'])
 
-/** The label of a step, in a list. */
+/** The label of a step in a list. */
 export const stepName = ({ eventType, label }: { eventType: string; label: string }): string =>
   SAYS.has(eventType) ? plainText(label) : label

@@ -1,4 +1,4 @@
-/** All steps on paper: the lists on screen hold only the rows that are in sight. */
+/** All steps, for printing: lists on screen contain only visible rows. */
 import { stepName } from './notes.ts'
 import { clock, duration, exact, number } from '../../web/text/format.ts'
 import { useIsPrinting } from '../../web/ui/printing.ts'
@@ -9,7 +9,7 @@ import type { Step } from '../queries.ts'
 
 interface Props {
   runId: string
-  /** The rows that the view shows, in its order. */
+  /** The rows of the view, in its order. */
   steps: readonly Step[]
   total: number
   problems: readonly Problem[]
@@ -60,7 +60,7 @@ function Printed({ runId, steps, total, problems }: Props) {
   )
 }
 
-/** A time without a date is ambiguous. */
+/** The period of the steps, with its date, because times alone would be ambiguous. */
 function timesText(steps: readonly Step[]): string {
   if (steps.length === 0) return ''
   const times = steps.map(({ time }) => time)

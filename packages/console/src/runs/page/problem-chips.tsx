@@ -79,11 +79,11 @@ export function ProblemChips({ environmentId, runId, problems, selected, onSelec
   )
 }
 
-/** The same problem again and again is one chip. */
+/** Groups repeated equal problems into one chip. */
 function groupsOf(problems: readonly Problem[]) {
   const groups = Map.groupBy(problems, ({ text, why }) => `${text}\n${why}`)
   const chipGroups = [...groups.values()].flatMap((all) => (all[0] ? [{ ...all[0], all }] : []))
   const byText = Map.groupBy(chipGroups, ({ text }) => text)
-  // Problems of one name are distinguished by their reasons.
+  // Problems with the same name also need their reasons.
   return chipGroups.map((one) => ({ ...one, isAlone: byText.get(one.text)?.length === 1 }))
 }

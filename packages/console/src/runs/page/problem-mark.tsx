@@ -15,7 +15,7 @@ interface ProblemMarkProps {
   className?: string
 }
 
-/** In the row of a step: what went wrong, and why if there is room. */
+/** Marks a step that went wrong in its row, with the reason if there is room. */
 export function ProblemMark({
   problem,
   className = 'max-w-[60%] min-w-16 shrink-4 truncate text-right',
@@ -37,12 +37,12 @@ export function ProblemMark({
   )
 }
 
-/** The same for a row of a run, once it is in sight. */
+/** The note in a step's row, read when the row is visible. */
 export function RowNote({ ofRun, step }: { ofRun: NotesOf; step: Step }) {
   return <StepNote note={useNote(ofRun, step)} />
 }
 
-/** Text after the label of a step: the request that the step makes. */
+/** The note after the label of a step: what the step asks for. */
 export function StepNote({ note = '' }: { note: string | undefined }) {
   return note === '' ? null : (
     <span className="text-soft">

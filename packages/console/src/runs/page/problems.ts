@@ -1,4 +1,4 @@
-/** Problems of a run and the calls that were held back, with their steps. The server finds them, however long the run is. */
+/** Problems of a run, and calls that were held, with their steps. The server finds them in runs of any length. */
 import { queryOptions, useQuery } from '@tanstack/react-query'
 import { useMemo } from 'react'
 import { api } from '../../web/api.ts'
@@ -15,25 +15,25 @@ export interface Told {
   text: string
   /** Word in the row of its step. */
   word: string
-  /** The first line of the error, or the policy and its reason; empty if the row already says it. */
+  /** The first line of the error, or the policy and its reason; empty if the row already shows it. */
   why: string
 }
 
-/** Whether it is a failure, and not only pending. */
+/** Whether it is a failure. Otherwise it is only pending. */
 export const isRed = ({ is }: Pick<Told, 'is'>): boolean => STATES[is][0] === 'red'
 
 export interface Problem extends Told {
   eventId: string
   time: number
-  /** Null until its row has arrived. */
+  /** Null until the step's row has arrived. */
   step: Step | null
 }
 
-/** Problems on later pages are not marked. */
+/** Most pages of problems to read. Later ones are not marked. */
 const PAGES_READ = 5
 const NONE: readonly RunProblem[] = []
 
-/** The problems by time, and tools that never ended. */
+/** The run's problems, sorted by time, and the tools that never ended. */
 export function useProblems(
   environmentId: string,
   run: OperatorRun | undefined,
@@ -68,7 +68,7 @@ export function useProblems(
 const DECIDED_READ = 200
 const DECIDED_MS = 5_000
 
-/** Decisions of people in the run, by approval. Read only if a call needed one. */
+/** People's decisions in the run, by approval. Read only if a call needed one. */
 function useDecided(environmentId: string, runId: string, runProblems: readonly RunProblem[]) {
   return useQuery({
     queryKey: ['approvals', environmentId, 'of run', runId],
@@ -121,7 +121,7 @@ const neverEndedBy = (label: string): Told => ({
   text: `${label} started, never ended`,
 })
 
-/** `approval`: the one that the call needed, if it is known. */
+/** @param approval the approval that the call needed, if known. */
 export function tellProblem(
   eventType: string,
   { kind, name, why, outcome }: ToldProblem,
@@ -139,7 +139,7 @@ export function tellProblem(
   return { is: 'FAILED', word: 'failed', why, text: eventType === 'SESSION_OUTCOME' ? 'run failed' : `${name} failed` }
 }
 
-/** The step that failed first hand: an outcome repeats the error of a tool. Null: not known yet. */
+/** The step where the failure began: an outcome repeats the error of a tool. Null if not known yet. */
 export function failedAt(failure: RunFailure, problems: readonly Problem[]): { step: Step; times: number } | null {
   const { message, eventId } = failure
   const isSame = ({ why, text }: Problem) =>

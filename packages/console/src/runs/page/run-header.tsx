@@ -38,15 +38,15 @@ import { Refused } from '../../web/ui/states.tsx'
 const route = getRouteApi('/w/$workspace/$environment')
 interface Props {
   run: OperatorRun
-  /** The question of the run; null: not known. */
+  /** The user's question; null: not known. */
   question: string | null
-  /** The step that failed, and how often it failed so; null: not known. */
+  /** The step that failed, and the number of failures like it; null: not known. */
   failed: { step: Step; times: number } | null
-  /** The last call that was held back; null: none. */
+  /** The last call that was held; null if none was. */
   blocked: Told | null
   onCompare: () => void
   onJudge: () => void
-  /** Shows the step that has the error. */
+  /** Opens the step with the error. */
   onFailure: () => void
 }
 
@@ -157,7 +157,7 @@ export function RunHeader({ run, question, failed, blocked, onCompare, onJudge, 
   )
 }
 
-/** End user, tags and metadata, each with the runs that have it too. */
+/** End user, tags and metadata. Each links to the runs that share it. */
 function Labels({ run: { userId, tags, metadata } }: Pick<Props, 'run'>) {
   const params = route.useParams()
   const pairs = Object.entries(metadata).map(([key, value]) => `${key}=${value}`)
@@ -190,7 +190,7 @@ function Labels({ run: { userId, tags, metadata } }: Pick<Props, 'run'>) {
   )
 }
 
-/** Why it failed or was cancelled: the first thing that a person looks for. */
+/** The reason of a failure or cancellation, which people look for first. */
 function Why({ run, failed, blocked, onFailure }: Pick<Props, 'run' | 'failed' | 'blocked' | 'onFailure'>) {
   const held = blocked && `before that, ${blocked.text.replace(/ blocked$/, ' was blocked')} ${blocked.why}`.trim()
   const why = whyEnded(run) ?? (run.status === 'FAILED' ? `${BY_OUTCOME}; ${held ?? 'no event says why'}` : null)
@@ -232,7 +232,7 @@ function Why({ run, failed, blocked, onFailure }: Pick<Props, 'run' | 'failed' |
 
 const timesInWords = (times: number) => ['', '', 'twice', 'three times'][times] ?? `${number(times)} times`
 
-/** The frame in the user's own code and the first cause are often what a person must mend. */
+/** The first cause, and the frame in the user's own code: often these must be fixed. */
 function Causes({ runId, eventId }: { runId: string; eventId: string }) {
   const { place } = route.useRouteContext()
   const { data } = useQuery(eventQuery(place.environment.id, runId, eventId))
@@ -249,7 +249,7 @@ function Causes({ runId, eventId }: { runId: string; eventId: string }) {
   ))
 }
 
-/** Shows nothing while a run of a numbering client has no gaps, or if some events have no numbers, such as those of hooks. */
+/** Shows missing events. Renders nothing if there are no gaps, or if events have no numbers, such as those of hooks. */
 function Arrived({ run: { completeness, status } }: { run: OperatorRun }) {
   const { state, recorders, unnumbered } = completeness
   if (recorders.length === 0 || (state === 'OPEN' && status === 'RUNNING')) return null
@@ -273,7 +273,7 @@ function Fact({ name, children }: { name: string; children: ReactNode }) {
   )
 }
 
-/** Acts on the run as a whole. */
+/** The menu with acts on the run as a whole. */
 function RunMenu({ place, run }: { place: Place; run: OperatorRun }) {
   const [open, setOpen] = useState<'stop' | 'erase' | null>(null)
   const params = { environmentId: place.environment.id, runId: run.id }

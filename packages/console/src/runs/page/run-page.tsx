@@ -44,7 +44,7 @@ export function RunPage() {
   const { problems, areRead } = useProblems(environmentId, run.data, steps, lost)
   const question = run.data?.title ?? null
   const stepBars = useMemo(() => barsOf(steps), [steps])
-  // Scores come later, and are not part of the run's own steps.
+  // Leave out scores, which come later and are not the run's own steps.
   const extent = useMemo(
     () => extentOf(stepBars.filter((_, index) => steps[index]?.eventType !== 'SCORE')),
     [stepBars, steps],
@@ -93,7 +93,7 @@ export function RunPage() {
 
   const onTurn = useCallback(
     (row: Row) => {
-      // The step that is open does not go out of sight.
+      // If this would fold the open step away, open the step of the row instead.
       if (chosen !== undefined && covers(tree, row, chosen)) select(row.step)
       turn(row)
     },
@@ -240,7 +240,7 @@ export function RunPage() {
   )
 }
 
-/** Known once all steps have arrived: the end of a call may be on a later page. */
+/** Tools that never ended. Known once all steps have arrived, because the end of a call may be on a later page. */
 function useNeverEnded(run: OperatorRun | undefined, steps: readonly Step[], isComplete: boolean): ReadonlySet<string> {
   return useMemo(() => (run && isComplete ? neverEnded(steps, run, Date.now()) : NONE), [run, steps, isComplete])
 }
@@ -250,7 +250,7 @@ const NONE: ReadonlySet<string> = new Set()
 const isCallBefore = ({ eventType, parentSpanId, index }: Step, call: Step): boolean =>
   index < call.index && eventType === 'LLM_CALL' && parentSpanId === call.parentSpanId
 
-/** The step that is `by` places further in the list; the first step if none is selected. */
+/** The step `by` positions further in the list; the first one if none is selected. */
 function neighbour(steps: readonly Step[], selected: Step | null, by: 1 | -1): Step | undefined {
   if (selected === null) return steps[0]
   const at = steps.indexOf(selected)

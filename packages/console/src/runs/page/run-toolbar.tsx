@@ -14,10 +14,10 @@ interface Props {
   shown: number
   total: number
   search: FoundSteps
-  /** To the next or the previous of the steps that are shown. */
+  /** Selects the next or previous visible step. */
   onStep: (by: 1 | -1) => void
   isComplete: boolean
-  /** The part of the run that is shown, in milliseconds since its start; null: all of it. */
+  /** The visible part of the run, in milliseconds since its start; null: all of it. */
   zoomedTo: Range | null
   onWhole: () => void
   onChange: (change: { view?: View; find?: string }) => void

@@ -5,11 +5,11 @@ import type { Step } from '../queries.ts'
 
 interface Props {
   steps: readonly Step[]
-  /** The time that the run takes up. */
+  /** The whole period of the run. */
   whole: Range
   problems: readonly Problem[]
   selected: Step | null
-  /** The part that is shown; null: all of it. */
+  /** The visible part; null: all of it. */
   zoom: Range | null
   onSelect: (step: Step | undefined) => void
   onZoom: (range: Range | null) => void
@@ -17,21 +17,21 @@ interface Props {
 
 const BUCKETS = 240
 const HEIGHT = 28
-/** A pointer that moved less has clicked. */
+/** A pointer that moves fewer pixels has clicked, not dragged. */
 const DRAG_PX = 4
 const WHEEL_POWER = 0.002
 
-/** The whole run in one strip: where its steps lie in time, where its problems are, where you are, and what part is shown. */
+/** A strip of the whole run: its steps and problems over time, the selected step, and the visible part. */
 export function Scrubber({ steps, whole, problems, selected, zoom, onSelect, onZoom }: Props) {
   const box = useRef<SVGSVGElement>(null)
   const [drag, setDrag] = useState<{ x: number; from: number; to: number } | null>(null)
   const start = whole.from
   const span = Math.max(1, whole.to - whole.from)
-  // Scores come later, and are not part of the run's own steps.
+  // Leave out scores, which come later and are not the run's own steps.
   const acts = useMemo(() => steps.filter(({ eventType }) => eventType !== 'SCORE'), [steps])
   const path = useMemo(() => densityPath(acts, start, span), [acts, start, span])
   const placeOf = (time: number) => Math.max(0, ((time - start) / span) * BUCKETS)
-  // Elements that stay the same are not drawn again with each step.
+  // Memoised, so that they are not rendered again with each step.
   const ticks = useMemo(() => ticksOf(problems, start, span), [problems, start, span])
   const dragged =
     drag && drag.from !== drag.to ? { from: Math.min(drag.from, drag.to), to: Math.max(drag.from, drag.to) } : null
@@ -40,7 +40,7 @@ export function Scrubber({ steps, whole, problems, selected, zoom, onSelect, onZ
   const timeAt = (clientX: number, { left, width }: DOMRect): number =>
     start + Math.min(1, Math.max(0, (clientX - left) / width)) * span
 
-  // React listens to wheels passively, so the page would scroll too.
+  // React's wheel listeners are passive, so the page would scroll too.
   useEffect(() => {
     const element = box.current
     const onWheel = (event: WheelEvent) => {
@@ -125,7 +125,7 @@ function ticksOf(problems: readonly Problem[], start: number, span: number) {
   const placed = problems
     .toSorted(byTone)
     .map((problem) => [Math.round(((problem.time - start) / span) * BUCKETS * 4) / 4, isRed(problem)] as const)
-  // Red last: where two problems share a place, the worse one shows.
+  // Draw red marks last: if two problems are at one position, the worse one is visible.
   return [...new Map(placed)].map(([x, red]) => (
     <rect
       key={x}
@@ -140,7 +140,7 @@ function ticksOf(problems: readonly Problem[], start: number, span: number) {
 
 const byTone = (one: Problem, other: Problem) => Number(isRed(one)) - Number(isRed(other))
 
-/** Draws all steps as one path, however long the run is. */
+/** All steps as one SVG path, for runs of any length. */
 function densityPath(steps: readonly Step[], start: number, span: number): string {
   const counts = Array.from({ length: BUCKETS }, () => 0)
   for (const { time } of steps) {
@@ -156,7 +156,7 @@ function densityPath(steps: readonly Step[], start: number, span: number): strin
     .join('')
 }
 
-/** Finds the nearest step by bisection: the steps are sorted by time. */
+/** The nearest step, by bisection, because the steps are sorted by time. */
 function nearest(steps: readonly Step[], time: number): Step | undefined {
   let [low, high] = [0, steps.length - 1]
   while (low < high) {
@@ -168,25 +168,25 @@ function nearest(steps: readonly Step[], time: number): Step | undefined {
   return before && after && time - before.time < after.time - time ? before : (after ?? before)
 }
 
-/** The part of a run's time that its page shows. Pure. */
+/** The visible part of a run's time. Pure. */
 
-/** A range in milliseconds since 1970. */
+/** A range in Unix milliseconds. */
 export interface Range {
   from: number
   to: number
 }
 
-/** The shortest range to zoom into. Times of steps are no finer. */
+/** The shortest range to zoom into: step times have whole milliseconds. */
 const SHORTEST_MS = 2
 
-/** `times` as long, with the moment `at` where it was; null: the whole run. */
+/** A range that is `times` as long, with the moment `at` in the same place; null: the whole run. */
 export function zoomed(range: Range, whole: Range, at: number, times: number): Range | null {
   const length = Math.max(SHORTEST_MS, (range.to - range.from) * times)
   const placeShare = (at - range.from) / Math.max(1, range.to - range.from)
   return within({ from: at - placeShare * length, to: at + (1 - placeShare) * length }, whole)
 }
 
-/** Moved so that it does not leave the run. Null: it is all of it. */
+/** Moves a range into the run. Null: it covers all of the run. */
 function within(range: Range, whole: Range): Range | null {
   const length = range.to - range.from
   if (length >= whole.to - whole.from) return null

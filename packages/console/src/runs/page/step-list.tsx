@@ -11,27 +11,27 @@ export interface StepListProps {
 interface Props extends StepListProps {
   label: string
   rowPx: number
-  /** Rows are as high as their content. */
+  /** Whether row heights depend on the content. */
   measured?: boolean
-  /** Keeps the same function while rows look the same; with a new one, all rows would be drawn again. */
+  /** Renders a row. Pass the same function while rows look the same, because a new one renders all rows again. */
   children: (step: Step, isSelected: boolean, index: number) => ReactNode
 }
 
-/** A windowed list of steps: what is in the page does not grow with the run. The selected step stays in sight. */
+/** A windowed list of steps: the page contains only visible rows. The selected step stays visible. */
 export function StepList({ steps, selected, onSelect, label, rowPx, measured = false, children }: Props) {
   const box = useRef<HTMLDivElement>(null)
   const rows = useVirtualizer({
     count: steps.length,
     getScrollElement: useCallback(() => box.current, []),
     estimateSize: useCallback(() => rowPx, [rowPx]),
-    // With another function, the places of all rows are computed again.
+    // Memoised: with a new function, the positions of all rows are computed again.
     getItemKey: useCallback((index: number) => steps[index]?.eventId ?? index, [steps]),
     overscan: measured ? 4 : 12,
   })
   const place = selected === null ? -1 : placeOf(steps, selected)
   useEffect(() => {
     if (place < 0) return
-    // With rows of one height, the list need not ask the browser where they are.
+    // If all rows have one height, compute the position instead of asking the browser.
     if (measured) rows.scrollToIndex(place, { align: 'auto' })
     else if (box.current) bringIntoSight(box.current, rows, place * rowPx, rowPx)
   }, [place, rows, measured, rowPx])
@@ -78,14 +78,14 @@ interface RowProps {
   start: number
   size: number
   isSelected: boolean
-  /** Null: as high as its content, which is measured. */
+  /** Null: the height depends on the content and is measured. */
   rowPx: number | null
   measure: (row: HTMLElement | null) => void
   onSelect: (step: Step | null) => void
   children: (step: Step, isSelected: boolean, index: number) => ReactNode
 }
 
-/** Scrolling draws only the rows that come into sight, and stepping the two whose selection changes. */
+/** Memoised: scrolling renders only new rows, and a new selection renders two rows. */
 const Row = memo(function Row(props: RowProps) {
   const { step, index, start, size, isSelected, rowPx, measure, onSelect, children } = props
   return (
@@ -97,7 +97,7 @@ const Row = memo(function Row(props: RowProps) {
       aria-current={isSelected ? 'step' : undefined}
       data-index={index}
       onClick={(event) => {
-        // A click that folds, copies or marks text in the row is not meant for the row.
+        // Ignore clicks that fold, copy or select text inside the row.
         if (event.target instanceof Element && event.target.closest('button, a, summary, input')) return
         if (window.getSelection()?.isCollapsed === false) return
         onSelect(step)
@@ -110,12 +110,12 @@ const Row = memo(function Row(props: RowProps) {
   )
 })
 
-/** Steps keep their order in every filtered list, except in a sorted table. */
+/** The index of a step. Filtered lists keep the order of steps; a sorted table does not. */
 function placeOf(steps: readonly Step[], { eventId, index }: Step): number {
   return steps[index]?.eventId === eventId ? index : steps.findIndex((step) => step.eventId === eventId)
 }
 
-/** Uses the measures of `Rows`: reading those of the box would force a layout. */
+/** Scrolls by the positions in `Rows`: reading those of the box would force a layout. */
 function bringIntoSight(box: HTMLElement, { scrollOffset, scrollRect }: Rows, top: number, rowPx: number): void {
   const height = scrollRect?.height || box.clientHeight
   const offset = scrollOffset ?? box.scrollTop

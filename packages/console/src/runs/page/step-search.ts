@@ -1,4 +1,4 @@
-/** The search of the run page: labels at once, in the browser, and then the payloads of the whole run, on the server. */
+/** The search on a run's page: first in labels, in the browser; then in all payloads of the run, on the server. */
 import type { SnippetPart } from '@tacho/contract/runs/search.ts'
 import { useQuery, useQueryClient, type QueryClient } from '@tanstack/react-query'
 import { useEffect, useMemo, useState } from 'react'
@@ -7,7 +7,7 @@ import type { Step } from '../queries.ts'
 
 const TYPING_MS = 300
 const PAGE_HITS = 100
-/** Longer lists of hits are cut here. */
+/** Most hits in the list. */
 const HITS_MAX = 1_000
 
 interface Hits {
@@ -61,7 +61,7 @@ export function useFound({ environmentId, runId, steps, isRunning }: Searched, f
   }
 }
 
-/** Page after page, each shown when it arrives. */
+/** Reads page after page, and shows each when it arrives. */
 async function searchAll(
   cache: QueryClient,
   key: unknown[],
@@ -81,7 +81,7 @@ async function searchAll(
   }
 }
 
-/** The text after a moment without typing. */
+/** The text, once a person has stopped typing. */
 function useSettled(text: string): string {
   const [settled, setSettled] = useState(text)
   useEffect(() => {

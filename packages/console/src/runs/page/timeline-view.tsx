@@ -14,25 +14,25 @@ import { isFoldable, type Branch, type Row } from './tree.ts'
 import type { Range } from './scrubber.tsx'
 
 interface Props extends Omit<StepListProps, 'steps'> {
-  /** Rows that are not folded away. */
+  /** The rows that are not folded away. */
   rows: readonly Row[]
   onTurn: (row: Row) => void
   /** Bars of all steps of the run, by the index of the step. */
   bars: readonly Bar[]
   /** Start of the run. */
   start: number
-  /** The time that is shown. */
+  /** The visible period. */
   range: Range
   problems: readonly Problem[]
   ofRun: NotesOf
-  /** Hits of the search, by event id. */
+  /** Snippets of the search's hits, by event id. */
   snippets: ReadonlyMap<string, readonly SnippetPart[]>
 }
 
-/** Beyond this part of the width, the text of a bar is in front of it. */
+/** Percent of the width. A bar that ends further right has its text on the left. */
 const TURN = 75
 const TICKS = [0, 0.25, 0.5, 0.75, 1]
-/** Beside an open step the chart is narrow: each label has room for `59 m 59 s` and its neighbours. */
+/** Labels of the axis that are hidden in a narrow chart, so that each label has room for `59 m 59 s`. */
 const TICK_ROOM: Record<number, string> = {
   0.25: 'hidden @md:inline',
   0.5: 'hidden @min-[13rem]:inline',
@@ -42,7 +42,10 @@ const CHART = 'relative hidden h-full w-[28%] @5xl:w-[34%] shrink-0 overflow-hid
 const SUMS = 'tabular hidden w-44 shrink-0 text-right text-xs whitespace-nowrap text-soft @4xl:block'
 const LINE = 'flex items-center gap-2 border-b border-line px-3 sm:px-5'
 
-/** Waterfall: a call as long as it took, a step that closes its span from the span's first event, any other at its time. */
+/**
+ * The timeline as a waterfall. A call is as long as it took, a step that closes its span begins with the span's first
+ * event, and any other step is a point.
+ */
 export function TimelineView({ rows, onTurn, bars, start, range, problems, ofRun, snippets, ...list }: Props) {
   const marks = useProblemMarks(problems)
   const steps = useMemo(() => rows.map(({ step }) => step), [rows])
@@ -80,7 +83,7 @@ export function TimelineView({ rows, onTurn, bars, start, range, problems, ofRun
               type="button"
               title={step.label}
               onClick={() => onSelect(step)}
-              // The name of a step has room beside the longest error.
+              // Leave room for the step's name beside a long error.
               className="min-w-20 flex-auto truncate text-left sm:min-w-32"
             >
               <bdi>{stepName(step)}</bdi>
@@ -132,7 +135,7 @@ export function TimelineView({ rows, onTurn, bars, start, range, problems, ofRun
   )
 }
 
-/** The text around a hit; nothing if the hit is the label, which is shown already. */
+/** The text around a hit; nothing if the hit is in the label, which is visible already. */
 function Snippet({ parts, label }: { parts: readonly SnippetPart[]; label: string }) {
   if (parts.map(({ text }) => text).join('') === label) return null
   return (
@@ -156,7 +159,7 @@ function Turn({ branch, onTurn }: TurnProps) {
       aria-expanded={!branch.isClosed}
       aria-label={`Steps of ${stepName(branch.step)}`}
       onClick={() => onTurn(branch)}
-      // 24 px wide for a finger, 16 in the row.
+      // 24 px wide for touch, but it takes only 16 px of the row.
       className="relative z-10 -mr-1 -ml-1 h-6 w-6 shrink-0 pl-1 text-left text-xs text-soft hover:text-ink"
     >
       {branch.isClosed ? '▸' : '▾'}
@@ -164,10 +167,10 @@ function Turn({ branch, onTurn }: TurnProps) {
   )
 }
 
-/** Whether the row also represents the steps below it, or those of a folded loop. */
+/** Whether the row also stands for the steps below it, or for those of a folded loop. */
 const isSum = ({ below, isClosed }: Row): boolean => below > 0 || isClosed
 
-/** Sums of a branch with all that is below it, and of a model call. */
+/** Sums of a branch with everything below it, or of a model call. */
 function Sums({ branch, from }: { branch: Row; from: number }) {
   const isOfMore = isSum(branch)
   const { tokens, cost } = isOfMore ? branch : branch.step
@@ -185,7 +188,7 @@ function Sums({ branch, from }: { branch: Row; from: number }) {
   )
 }
 
-/** A row that represents the folded steps. */
+/** A row that stands for its folded steps. */
 function Folded({
   branch: { below, times, to, tokens },
   from,

@@ -20,7 +20,7 @@ interface Props extends StepListProps {
   start: number
 }
 
-/** The run as a conversation. Payloads are read for what is in sight. */
+/** The run as a conversation. Reads payloads of visible steps only. */
 export function TranscriptView({ environmentId, runId, problems, bars, start, ...list }: Props) {
   const marks = useProblemMarks(problems)
   const row = useCallback(
@@ -31,7 +31,7 @@ export function TranscriptView({ environmentId, runId, problems, bars, start, ..
         eventId={step.eventId}
         step={step}
         after={(bars[step.index]?.from ?? step.time) - start}
-        // The content of other steps describes the error.
+        // Only for a started tool, because the content of other steps describes the error.
         problem={step.eventType === 'TOOL_START' ? marks.get(step.eventId) : undefined}
         isCurrent={isSelected}
       />
@@ -50,7 +50,7 @@ interface TranscriptStepProps {
   runId: string
   eventId: string
   step: Step
-  /** Milliseconds since the run began. */
+  /** Milliseconds since the start of the run. */
   after: number
   problem?: Problem | undefined
   isCurrent: boolean

@@ -1,4 +1,4 @@
-/** The steps of a run as a tree of its spans, in order of start, to fold branches and loops. Pure. */
+/** The steps of a run as a tree of its spans, in order of start, so that branches and loops can be folded. Pure. */
 import { useCallback, useMemo, useState } from 'react'
 import type { Bar } from '@tacho/contract/runs/timeline.ts'
 import type { Step } from '../queries.ts'
@@ -9,31 +9,31 @@ export interface Branch {
   depth: number
   /** Number of steps below it. */
   below: number
-  /** Time at which the last of them ended. */
+  /** Time at which the last step below it ended. */
   to: number
-  /** Sums of the step and of those below it. */
+  /** Sums of the step and the steps below it. */
   tokens: number
   cost: number
-  /** On the first step of a loop: how many steps in a row do the same and end alike. Otherwise 1. */
+  /** On the first step of a loop: the number of consecutive steps that are alike. Otherwise 1. */
   times: number
   /** Whether the row hides the steps below it. */
   isClosed: boolean
 }
 
-/** A branch on screen. */
+/** A visible branch. */
 export type Row = Branch
 
-/** Equal steps in a row that are folded as a loop. Fewer are not. */
+/** Fewest consecutive equal steps that are folded as a loop. */
 const LOOP = 4
 const DEEPEST = 8
 
-/** Text that two steps share if one repeats the other. */
+/** Steps with the same text count as equal. */
 type AlikeOf = (step: Step) => string
 
-/** Each span with what is in it, its steps and its spans by their start. `alikeOf`: null folds nothing. */
+/** The tree of spans, each with its steps and spans in order of start. `alikeOf`: null folds no loops. */
 export function treeOf(steps: readonly Step[], stepBars: readonly Bar[], alikeOf: AlikeOf | null): Branch[] {
   const rows = inSpans(steps, stepBars)
-  // Open branches, each deeper than the one before.
+  // Open branches, each deeper than the previous one.
   const open: Branch[] = []
   const close = (depth: number): void => {
     for (let last = open.at(-1); last && last.depth >= depth; last = open.at(-1)) {
@@ -88,7 +88,7 @@ function isAgain(first: Branch, other: Branch | undefined, alikeOf: AlikeOf): bo
 
 interface Span {
   from: number
-  /** Steps of the span itself, and the spans inside it. */
+  /** The span's own steps, and the spans inside it. */
   parts: { from: number; part: Step | Span }[]
 }
 
@@ -97,7 +97,7 @@ function inSpans(steps: readonly Step[], stepBars: readonly Bar[]): Branch[] {
   const parents = new Map<string, string>()
   const root: Span = { from: 0, parts: [] }
   for (const step of steps) {
-    // The step that closes a span is drawn from its start, and placed at its end.
+    // A step that closes a span is drawn from its start, but placed at its end.
     const from = step.latency === null ? step.time : barOf(stepBars, step).from
     const { spanId, parentSpanId } = step
     if (spanId === null) {
@@ -112,14 +112,14 @@ function inSpans(steps: readonly Step[], stepBars: readonly Bar[]): Branch[] {
   }
   cutCircles(parents)
   for (const [spanId, span] of spans) {
-    // A span does not begin before the first step of its parent.
+    // A span does not begin before its parent's first step.
     const above = spans.get(parents.get(spanId) ?? '')
     ;(above ?? root).parts.push({ from: Math.max(span.from, above?.from ?? span.from), part: span })
   }
   return flat(root, stepBars)
 }
 
-/** Spans may name each other in a circle. One of them then lies at the top. */
+/** Breaks cycles, because spans may name each other as parents. One of the spans then moves to the top. */
 function cutCircles(parents: Map<string, string>): void {
   const known = new Set<string>()
   for (const spanId of parents.keys()) {
@@ -142,7 +142,7 @@ function flat(root: Span, stepBars: readonly Bar[]): Branch[] {
     const next = top.span.parts[top.at++]?.part
     if (next === undefined) open.pop()
     else if ('eventId' in next) rows.push(branchOf(next, Math.min(top.depth, DEEPEST), stepBars))
-    // The top level is not indented.
+    // Do not indent the top level.
     else open.push({ span: sorted(next), at: 0, depth: top.span === root ? 0 : top.depth + 1 })
   }
   return rows
@@ -159,16 +159,16 @@ function sorted(span: Span): Span {
   return span
 }
 
-/** Rows that a person folded or opened, by event id. */
+/** Rows that a person folded or unfolded, by event id. */
 interface Folds {
   closed: ReadonlySet<string>
-  /** Loops that are open. */
+  /** Loops that a person unfolded. */
   opened: ReadonlySet<string>
 }
 
 export const NO_FOLDS: Folds = { closed: new Set(), opened: new Set() }
 
-/** The rows that are not folded away. A step that is shown is never folded away. */
+/** The rows that are visible. The step that is open is never folded away. */
 export function unfolded(rows: readonly Branch[], { closed, opened }: Folds, shown: string | undefined): Row[] {
   const seen: Row[] = []
   const place = shown === undefined ? -1 : rows.findIndex(({ step }) => step.eventId === shown)
@@ -177,38 +177,38 @@ export function unfolded(rows: readonly Branch[], { closed, opened }: Folds, sho
     const hidden = hiddenBy(row)
     const isFolded = row.times > 1 ? !opened.has(row.step.eventId) : closed.has(row.step.eventId)
     const isClosed = hidden > 0 && isFolded && !(place > at && place <= at + hidden)
-    // A run has tens of thousands of rows, and a copy of each would be garbage at once.
+    // Do not copy unchanged rows: a run has tens of thousands of them.
     seen.push(isClosed ? { ...row, isClosed } : row)
     if (isClosed) at += hidden
   }
   return seen
 }
 
-/** Steps that go out of sight with it. */
+/** Number of steps that are hidden with it. */
 const hiddenBy = ({ times, below }: Pick<Branch, 'times' | 'below'>): number => (times > 1 ? times - 1 : below)
 
 export const isFoldable = (row: Branch): boolean => hiddenBy(row) > 0
 
-/** Whether the step lies in the branch or the loop, behind its first. */
+/** Whether the branch or loop contains the step, after its first. */
 export function covers(rows: readonly Branch[], { step, ...row }: Branch, eventId: string): boolean {
   const at = rows.findIndex((one) => one.step === step)
   return rows.slice(at + 1, at + 1 + hiddenBy(row)).some((one) => one.step.eventId === eventId)
 }
 
-/** The branch that a step begins or lies in. */
+/** The branch that begins with a step, or contains it. */
 export function foldableAt(rows: readonly Branch[], { eventId }: Step): Branch | undefined {
   const place = rows.findIndex(({ step }) => step.eventId === eventId)
   return rows.slice(0, place + 1).findLast((row, at) => isFoldable(row) && place - at <= hiddenBy(row))
 }
 
-/** Closes an open row, and opens a closed one. */
+/** Folds an open row, and unfolds a closed one. */
 export function turned({ step: { eventId }, times, isClosed }: Row, { closed, opened }: Folds): Folds {
   const one = new Set([eventId])
   if (times > 1) return { closed, opened: isClosed ? opened.union(one) : opened.difference(one) }
   return { closed: isClosed ? closed.difference(one) : closed.union(one), opened }
 }
 
-/** The steps as a tree, and what of it is not folded away. `isFlat`: nothing is. */
+/** The steps as a tree, and its visible rows. `isFlat`: nothing is folded. */
 export function useTree(
   steps: readonly Step[],
   stepBars: readonly Bar[],
@@ -227,7 +227,7 @@ export function useTree(
   const inSight = useMemo(() => {
     return closedRows.length === tree.length ? null : new Set(closedRows.map(({ step }) => step.eventId))
   }, [closedRows, tree])
-  // Other rows would make the page draw and place all of them again, with each press of j.
+  // Reuse the rows if the open step is visible: new rows would render the whole list again with each press of j.
   const hidden = open === undefined || inSight === null || inSight.has(open) ? undefined : open
   const rows = useMemo(
     () => (hidden === undefined ? closedRows : unfolded(tree, folds, hidden)),

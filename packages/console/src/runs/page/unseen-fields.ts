@@ -1,7 +1,7 @@
-/** Fields of a payload that the view of its event does not show. Pure. */
+/** Finds payload fields that the view of an event does not show. Pure. */
 import { isObject } from '@tacho/contract/record/payload-reader.ts'
 
-/** Fields from which a failure is read. */
+/** Fields that describe a failure. */
 const FAILURE = ['error', 'exception']
 const CALL = ['toolName', 'toolCallId', 'input', 'output', 'latency', 'outcome', 'reasonCode', 'arguments', ...FAILURE]
 
@@ -32,7 +32,7 @@ const SEEN = new Map<string, readonly string[]>([
   ['SCORE', ['name', 'value', 'author', 'comment']],
   ['SESSION_OUTCOME', ['status', 'message', 'reason', ...FAILURE]],
 ])
-/** The inspector shows the ids of spans, and every view the sub-agent. */
+/** Shown for every event: span ids in the inspector, and the sub-agent in every view. */
 const ALWAYS = ['subagent', 'agent', 'spanId', 'parentSpanId']
 const NAME_CHARS = 60
 

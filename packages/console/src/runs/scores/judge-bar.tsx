@@ -15,7 +15,7 @@ interface BarProps {
   onUndo: () => void
 }
 
-/** The bar for judging by keys or by thumb. */
+/** The bar for judging by keyboard or touch. */
 export function JudgeBar(props: BarProps) {
   const { mayJudge, canUndo, error, comment, onComment, onJudge, onPass, onUndo } = props
   const id = useId()

@@ -9,7 +9,7 @@ import { lastName, rememberName, scoreNamesQuery, useJudging } from './queries.t
 interface Props {
   environmentId: string
   runId: string
-  /** The selected step; null: only the run can be judged. */
+  /** The selected step; null: judge only the run. */
   step: { eventId: string; label: string } | null
   onClose: () => void
 }
@@ -22,7 +22,7 @@ const VALUES = [
   ['', 'Other'],
 ] as const
 
-/** Judges a run or its selected step. */
+/** A dialog to judge a run or its selected step. */
 export function JudgeDialog({ environmentId, runId, step, onClose }: Props) {
   const id = useId()
   const { data: names = [] } = useQuery(scoreNamesQuery(environmentId))

@@ -28,16 +28,16 @@ import { lastName, scoreNamesQuery } from './queries.ts'
 import { useLabels } from './use-labels.ts'
 
 const route = getRouteApi('/w/$workspace/$environment/judge')
-/** Runs that are read at once; the next ones follow when these are judged or passed over. */
+/** Number of runs to read at once. More are read when these are judged or skipped. */
 const READ_AT_ONCE = 100
-/** The most requests for one batch of runs to judge, because a request may find few that match. */
+/** Most requests for one batch of runs, because a request may find few that match. */
 const LOOKS = 4
 const ENDED = ['COMPLETED', 'FAILED', 'CANCELLED'] as const
 const SHARES = [5, 10, 25, 50] as const
 
 type Change = { [Name in keyof JudgeAddress]?: JudgeAddress[Name] | string | undefined }
 
-/** Unscored runs of a filter that ended, one after the other. */
+/** Shows ended runs without a score that match a filter, one after another. */
 export function JudgePage() {
   const search = route.useSearch()
   const { place } = route.useRouteContext()
@@ -134,7 +134,7 @@ export function JudgePage() {
   )
 }
 
-/** Reads again when all that were read are judged or passed over. */
+/** Reads more runs when all are judged or skipped. */
 function useQueue(
   environmentId: string,
   name: string,
@@ -269,7 +269,7 @@ function Queues({ name, search }: { name: string; search: JudgeAddress }) {
 
 const NO_PROBLEMS: never[] = []
 
-/** The steps of the run, as a conversation. */
+/** The steps of the run, shown as a conversation. */
 function Judged({ environmentId, run }: { environmentId: string; run: OperatorRun }) {
   const params = route.useParams()
   const { steps, isPending, error, query } = useSteps(environmentId, run.runId, false)

@@ -18,12 +18,12 @@ const DAY_MS = 86_400_000
 interface Props {
   environmentId: string
   name: string
-  /** When scores were given; by default the last three months. */
+  /** Period of the scores. Default: the last three months. */
   range: Range
   onClose: () => void
 }
 
-/** Scores by author, how far each two agree, and of which runs they judge differently. */
+/** Scores by author, how far each two authors agree, and the runs that they judge differently. */
 export function JudgesDialog({ environmentId, name, range, onClose }: Props) {
   const [now] = useState(Date.now)
   const { from, to } = timesOfRange(range, now)

@@ -1,4 +1,4 @@
-/** Scores of a run, the names of scores, and what judging changes. */
+/** Scores of a run, names of scores, and calls that judge. */
 import { allItems } from '@tacho/client/items.ts'
 import type { NewScore, Score, ScoreSumsQuery } from '@tacho/contract/runs/score.ts'
 import { queryOptions, useMutation } from '@tanstack/react-query'
@@ -29,7 +29,7 @@ export const judgesQuery = (environmentId: string, name: string, window: { from:
     queryFn: () => api.readScoreAgreement({ params: { environmentId }, query: { name, ...window } }),
   })
 
-/** Judging, and undoing it. Pages that show scores read again; the queue keeps its place. */
+/** Judges a run, and undoes that. Pages with scores read again, but the queue keeps its position. */
 export function useJudging(environmentId: string) {
   const give = useMutation({
     mutationFn: ({ runId, body }: { runId: string; body: NewScore }) =>
@@ -49,6 +49,6 @@ export const authorName = ({ name }: Score['author']): string => (name === '' ? 
 const NAME = 'tacho.score-name'
 const FIRST_NAME = 'quality'
 
-/** The name that this browser judged by last. */
+/** The name of the score that this browser gave last. */
 export const lastName = (): string => localStorage.getItem(NAME) ?? FIRST_NAME
 export const rememberName = (name: string): void => localStorage.setItem(NAME, name)

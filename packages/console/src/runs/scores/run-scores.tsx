@@ -17,7 +17,7 @@ interface Props {
   onStep: (eventId: string) => void
 }
 
-/** The scores of the run, in a line; each score with its comment below, when opened. */
+/** The scores of the run on a line. It opens to show comments. */
 export function RunScores({ place, run, onStep }: Props) {
   const [isOpen, setOpen] = useState(false)
   const { scores } = run
@@ -44,7 +44,7 @@ export function RunScores({ place, run, onStep }: Props) {
   )
 }
 
-/** Yes and no have a sign and a colour; a number or a word needs neither. */
+/** A score as a chip. Yes and no have a sign and a colour; numbers and words have neither. */
 export function ScoreChip({ score }: { score: OperatorRun['scores'][number] }) {
   const { name, kind, mean, count } = score
   const title = count === 1 ? name : `${name}: ${count} scores`

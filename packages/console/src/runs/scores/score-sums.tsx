@@ -28,7 +28,7 @@ export function ScoreSums({ window, ...props }: WindowProps) {
   return <ScoreSumsTable {...props} window={hourTimes(window)} />
 }
 
-/** Sums of the scores of a period, by agent, prompt version or author. Renders nothing if there are none. */
+/** Sums of a period's scores, by agent, prompt version or author. Renders nothing if there are none. */
 export function ScoreSumsTable({ environmentId, window, by, name: only }: Props) {
   const { data, error } = useQuery(scoreSumsQuery(environmentId, { ...window, by }))
   const rows = (data?.items ?? []).flatMap(({ key, name, scores }) =>
@@ -48,7 +48,7 @@ export function ScoreSumsTable({ environmentId, window, by, name: only }: Props)
   )
 }
 
-/** A client that names no author. */
+/** The name of a group. The empty client name stands for clients that name no author. */
 const groupOfKey = (key: string): string => (key === 'client ' ? 'a client' : key)
 
 const HEADS: Record<ScoreGroup, string> = { agent: 'Agent', promptVersion: 'Prompt version', author: 'Author' }

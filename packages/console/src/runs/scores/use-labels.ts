@@ -1,7 +1,7 @@
 /**
- * The keys that a judge presses, in their order: each is applied to the run that is then shown, and one that was pressed before
- * the next run has come waits for it. Judgements are sent one after the other behind the page; if one is refused, its run
- * comes back and the keys after it are dropped.
+ * Applies the keys that a judge presses, in order. Each applies to the run that is visible then; a key that is pressed
+ * before the next run has arrived waits for it. Judgements are sent one after another in the background. If one is
+ * rejected, its run returns, and later keys are dropped.
  */
 import type { OperatorRun } from '@tacho/contract/runs/operator-run.ts'
 import type { Score } from '@tacho/contract/runs/score.ts'
@@ -53,7 +53,7 @@ export function useLabels(environmentId: string, name: string) {
       await withdraw.mutateAsync({ runId: run.runId, scoreId: givenScore.id })
       bringBack(run)
     } catch {
-      // `error` says why; the judgement stays.
+      // Ignore it here: `error` describes the failure, and the judgement stays.
     } finally {
       setUndoing(false)
     }
@@ -70,7 +70,7 @@ export function useLabels(environmentId: string, name: string) {
       setPassed(new Set())
       setLabelled([])
     },
-    /** Applies the first key that waits. `run`: the one that is shown; undefined: none has come yet. */
+    /** Applies the first waiting key. `run`: the visible run; undefined: none has arrived yet. */
     useNext(run: OperatorRun | undefined) {
       useEffect(() => {
         const [next] = pressed

@@ -1,10 +1,12 @@
-/** Hits with the same text stand once: a system prompt that each run sends would fill pages before what a user wrote. */
+/**
+ * Groups hits with the same text: otherwise a system prompt that each run sends would fill pages before a user's words.
+ */
 import type { SearchHit } from '@tacho/contract/runs/search.ts'
 
 export interface HitGroup {
   /** The newest hit of the group. */
   hit: SearchHit
-  /** The older ones with the same type, label and text. */
+  /** Older hits with the same type, label and text. */
   others: SearchHit[]
 }
 
@@ -24,11 +26,11 @@ export function groupHits(hits: readonly SearchHit[]): HitGroup[] {
 }
 
 const USER_WORDS = 'type:user_input'
-/** A longer query has no room for one more part. */
+/** Most words of a query to which a type can be added. */
 const WORDS_MAX = 28
 const CHARS_MAX = 950
 
-/** The query for what users wrote and that for all else; null if it is empty, names types itself, or is too long. */
+/** The query for users' texts, and the one for all others; null if it is empty, contains a type, or is too long. */
 export function splitQuery(q: string): { users: string; others: string } | null {
   if (
     q.trim() === '' ||

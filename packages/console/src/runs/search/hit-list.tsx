@@ -1,4 +1,4 @@
-/** Steps that a search found, those with the same text once. */
+/** Steps that a search found. Steps with the same text are grouped. */
 import { getRouteApi, Link } from '@tanstack/react-router'
 import { useEffect, useRef, useState, type ReactNode } from 'react'
 import type { SearchHit } from '@tacho/contract/runs/search.ts'
@@ -15,7 +15,7 @@ const LABEL_COMPARED = 60
 interface Props {
   label: string
   groups: readonly HitGroup[]
-  /** The group that the keys have chosen. */
+  /** The group that was reached by keyboard. */
   current: HitGroup | undefined
 }
 
@@ -31,7 +31,7 @@ export function HitList({ label, groups, current }: Props) {
 
 function Hit({ group: { hit, others }, isCurrent }: { group: HitGroup; isCurrent: boolean }) {
   const { run, event, snippet } = hit
-  // The label of a user's message is its beginning, so the row shows it only once.
+  // A user's message begins with its label, so show it only once.
   const isSaid =
     event.label !== '' && textOf(snippet).startsWith(event.label.replace(/…$/, '').slice(0, LABEL_COMPARED))
   const row = useRef<HTMLLIElement>(null)

@@ -7,7 +7,7 @@ import { orDefault, timesOfRange } from '../../web/address.ts'
 import { SEARCH_SINCE_DEFAULT, type SearchAddress } from '../address.ts'
 
 const PAGE_HITS = 50
-/** Requests for one page, if few of the compared events match. */
+/** Most requests for one page, if few of the compared events match. */
 const LOOKS_PER_PAGE = 4
 const FOLLOW_MS = 2_000
 
@@ -15,12 +15,12 @@ export const searchSettingsQuery = (environmentId: string) =>
   queryOptions({
     queryKey: ['search settings', environmentId],
     queryFn: () => api.readSearchSettings({ params: { environmentId } }),
-    // The index is being built or deleted.
+    // Poll while the index is being built or deleted.
     refetchInterval: ({ state: { data } }) =>
       data?.state === 'INDEXING' || data?.state === 'REMOVING' ? FOLLOW_MS : false,
   })
 
-/** A cursor is valid only for the window it was made with. */
+/** A cursor is valid only for the window that it was made for. */
 interface Place {
   times: { from?: string; to?: string }
   cursor: string
@@ -28,7 +28,7 @@ interface Place {
 
 export function useHits(environmentId: string, { q = '', ...range }: SearchAddress, state: SearchSettings['state']) {
   return usePages<SearchHit, Place>({
-    // Read again when the index is ready, and now and then until it is.
+    // Read again when the index is ready, and at intervals until then.
     queryKey: ['search', environmentId, q, range, state],
     ...(state === 'INDEXING' && { refreshMs: FOLLOW_MS }),
     isEnabled: q.trim() !== '',

@@ -1,4 +1,4 @@
-/** Finds steps by the text of their payloads, and leads to them. */
+/** Finds steps by the text of their payloads, and links to them. */
 import { useQuery } from '@tanstack/react-query'
 import { getRouteApi, Link, useNavigate } from '@tanstack/react-router'
 import type { SearchSettings } from '@tacho/contract/runs/search.ts'
@@ -45,7 +45,7 @@ export function SearchPage() {
   )
 }
 
-/** The first query switches search on, and is kept. */
+/** Shown while search is off. The first query switches search on, and then runs. */
 function Off({ settings }: { settings: SearchSettings }) {
   const { q = '' } = route.useSearch()
   const { place } = route.useRouteContext()
@@ -77,7 +77,7 @@ function Search({ settings }: { settings: SearchSettings }) {
   const { place } = route.useRouteContext()
   const navigate = useNavigate()
   const { q = '' } = search
-  // Texts of users come first, even if other hits are newer.
+  // Show users' texts first, even if other hits are newer.
   const split = splitQuery(q)
   const users = useHits(place.environment.id, { ...search, q: split?.users ?? '' }, settings.state)
   const hits = useHits(place.environment.id, { ...search, q: split?.others ?? q }, settings.state)
@@ -159,7 +159,7 @@ function Search({ settings }: { settings: SearchSettings }) {
   )
 }
 
-/** Runs that the index does not contain yet. */
+/** Describes runs that the index does not contain yet. */
 function IndexState({ settings: { state, error, olderRunsBefore, waitingRuns } }: { settings: SearchSettings }) {
   const text =
     state === 'FAILED'

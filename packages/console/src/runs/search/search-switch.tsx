@@ -11,12 +11,12 @@ import { searchSettingsQuery } from './queries.ts'
 interface Props {
   environmentId: string
   settings: SearchSettings
-  /** The query to run once search is on. Without it, there is a button alone. */
+  /** The query to run once search is on. Absent: show only a button. */
   query?: string
   onQuery?: (text: string) => void
 }
 
-/** Switches the search of an environment on, or off after a question. For admins. */
+/** Switches the search of an environment on, or after a confirmation off. For admins. */
 export function SearchSwitch({ environmentId, settings, query, onQuery }: Props) {
   const cache = useQueryClient()
   const [isAsking, setAsking] = useState(false)

@@ -8,17 +8,17 @@ import { percent } from '../../web/text/format.ts'
 
 export type Costing = Pick<UsagePoint, 'usage' | 'estimatedCost' | 'unpricedCalls' | 'priceTable' | 'runs'>
 
-/** Factors; they multiply to `cost`. */
+/** Factors of change, whose product is `cost`. */
 export interface CostChange {
   cost: number
   runs: number
-  /** In a run. */
+  /** Tokens per run. */
   tokens: number
   /** Price per token. */
   price: number
 }
 
-/** Null: a part is unknown in one of the times, so the whole is too. */
+/** Null if a figure of one of the periods is unknown. */
 export function costChange(now: Costing, before: Costing | undefined): CostChange | null {
   if (before === undefined) return null
   const [one, other] = [now, before].map((of) => {
@@ -39,12 +39,12 @@ interface Known {
   isKnown: boolean
 }
 
-/** A smaller change counts as none. */
+/** A smaller change counts as no change. */
 export const NEAR = 0.05
 export const times = (factor: number) =>
   factor < 0.05 ? '<×0.1' : `×${factor < 10 ? factor.toFixed(1) : Math.round(factor)}`
 
-/** `runs ×1.6 · tokens a run ×2.0`: the parts that changed. */
+/** The factors that changed: `runs ×1.6 · tokens a run ×2.0`. */
 export function whyText({ runs, tokens, price }: CostChange): string {
   const parts = [
     ['runs', runs],
@@ -55,11 +55,11 @@ export function whyText({ runs, tokens, price }: CostChange): string {
   return changedParts.map(([word, factor]) => `${word} ${times(factor)}`).join(' · ') || 'as before'
 }
 
-/** `+96 %`, `−12 %`, `×8`. */
+/** A factor as text: `+96 %`, `−12 %`, `×8`. */
 export function changeText(factor: number): string {
   if (factor >= 3) return times(factor)
   if (Math.abs(factor - 1) < 0.005) return '±0 %'
-  // `percent` says `> 99 %` of nearly all: with a sign before it, that reads as an arrow.
+  // Use words here: after a sign, the text `> 99 %` would look like an arrow.
   if (factor < 0.01) return 'below 1 % of before'
   return factor > 1 ? `+${percent(factor - 1, 1)}` : `−${percent(1 - factor, 1)}`
 }

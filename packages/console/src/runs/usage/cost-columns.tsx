@@ -1,4 +1,4 @@
-/** The columns of a cost: in a run, and against the time before. */
+/** Cost columns: cost per run, and the change since the previous period. */
 import { costsOf, wholeCost } from '../../web/text/costs.ts'
 import { money } from '../../web/text/format.ts'
 import { Cost } from '../../web/text/figures.tsx'
@@ -26,7 +26,7 @@ function Change({ of, period, costBefore }: ChangeProps) {
   )
 }
 
-/** Cost per run, and the change of the cost with its reasons. `before`: by key. */
+/** Cost per run, and the change of the cost with its reasons. `before`: the previous period, by key. */
 export function costColumns<Sum extends Costing & { key: string }>(
   before: ReadonlyMap<string, Costing>,
   period: string,

@@ -1,4 +1,4 @@
-/** Prices of models whose cost clients do not report: the prices of the workspace, and the models without a price. */
+/** Prices of models for which clients report no cost: the workspace's own prices, and models without a price. */
 import { DamagedChip } from '../../web/ui/state.tsx'
 import { keepPreviousData, useQuery, useMutation } from '@tanstack/react-query'
 import { getRouteApi } from '@tanstack/react-router'
@@ -207,9 +207,9 @@ type Part = (typeof PARTS)[number][0]
 
 interface Props {
   workspaceId: string
-  /** Empty: a person names it. */
+  /** Empty if the person must enter it. */
   model: string
-  /** The present price. */
+  /** The current price. */
   price: Price | null
   onClose: () => void
 }
@@ -223,7 +223,7 @@ function PriceDialog({ workspaceId, model, price, onClose }: Props) {
   const set = useMutation({
     mutationFn: () => {
       const numbers = PARTS.filter(([part]) => texts[part] !== '').map(([part]) => [part, Number(texts[part])])
-      // Rates that this form does not show stay.
+      // Keep rates that this form does not show.
       const { changedAt: _, ...ratesKept } = price ?? { changedAt: '' }
       const otherRates = Object.fromEntries(
         Object.entries(ratesKept).filter(([key]) => !PARTS.some(([part]) => part === key)),

@@ -1,4 +1,4 @@
-/** Points of usage as series over time. Pure. */
+/** Converts usage points to series over time. Pure. */
 import { costMark, weakestMark, type CostMark } from '@tacho/contract/runs/run-text.ts'
 import type { UsagePoint } from '@tacho/contract/runs/usage.ts'
 import { costsOf, wholeCost } from '../../web/text/costs.ts'
@@ -10,7 +10,7 @@ import type { MEASURES } from '../address.ts'
 export type Measure = (typeof MEASURES)[number]
 
 interface Window {
-  /** Milliseconds. */
+  /** Start in milliseconds. */
   from: number
   to: number
   stepMs: number
@@ -18,26 +18,26 @@ interface Window {
   starts: readonly number[]
 }
 
-/** The chart adds up all further series in one. */
+/** Most series in the chart. The others are added up in one. */
 const SERIES = 5
-/** More bars than this would be thin lines: neighbours are added up. */
+/** Most bars: with more, they would be thin lines, so neighbours are added up. */
 const BARS = 92
 const MERGED = [1, 2, 3, 7]
-/** Values of a point. Without recorded latencies, a point is a gap; latencies cannot be added up. */
+/** The value of a point for a measure. Null if no latency is recorded. Latencies cannot be added up. */
 const MEASURED: Record<Exclude<Measure, 'outcomes'>, (point: UsagePoint) => number | null> = {
   cost: (point) => wholeCost(costsOf(point)),
   tokens: ({ usage }) => usage.totalTokens,
   steps: ({ events }) => events,
-  // By tool: its calls.
+  // In sums by tool, count its failed calls.
   failed: ({ failed, calls }) => calls?.failed ?? failed,
   llm: ({ llmLatency }) => llmLatency?.p95Ms ?? null,
   tool: ({ toolLatency }) => toolLatency?.p95Ms ?? null,
 }
 
-/** Percentiles of steps, or of agents, do not add up. */
+/** Measures to draw as lines, because percentiles cannot be added up. */
 export const areLines = (show: Measure): boolean => show === 'llm' || show === 'tool'
 
-/** The same window in steps that a person can see as bars. */
+/** The same window in steps that are wide enough for bars. */
 export function shownWindow(window: Window, show: Measure): Window {
   if (areLines(show)) return window
   const times = MERGED.find((one) => window.starts.length / one <= BARS) ?? MERGED.at(-1) ?? 1
@@ -51,16 +51,19 @@ export function sumOf(points: readonly UsagePoint[], show: Measure): number | nu
   return points.reduce((sum, point) => sum + (measured(point) ?? 0), 0)
 }
 
-/** Mark of a sum of costs. */
+/** The mark on a sum of costs. */
 export const markOf = (points: readonly UsagePoint[], show: Measure): CostMark =>
   show === 'cost' ? weakestMark(points.map(costMark)) : ''
 
-/** Unix seconds at which each step begins. */
+/** Start of each step in Unix seconds. */
 export function timesOf({ starts }: Pick<Window, 'starts'>): number[] {
   return starts.map((start) => start / 1_000)
 }
 
-/** The series of the plot: one for each of the first `sums`, in the order of the table. Without sums, one for all. */
+/**
+ * The series of the plot: one for each of the first `sums`, in the order of the table; without sums, one for
+ * everything.
+ */
 export function seriesOf(
   points: readonly UsagePoint[],
   sums: readonly UsagePoint[],

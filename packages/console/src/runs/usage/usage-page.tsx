@@ -39,9 +39,9 @@ type Group = (typeof GROUPS)[number]
 
 const route = getRouteApi('/w/$workspace/$environment/usage')
 const REFRESH_MS = 60_000
-/** Points that one request reads: LIMITS.usagePointsPage. Importing the limits would make the page larger. */
+/** Points per request: LIMITS.usagePointsPage. Importing the limits would make the page larger. */
 const PAGE = 2_000
-/** Rows of the table. The file has all that were read. */
+/** Most rows in the table. The downloaded file contains all rows that were read. */
 const ROWS = 200
 const MEASURE_WORDS = [
   ['cost', 'Cost'],
@@ -52,7 +52,7 @@ const MEASURE_WORDS = [
   ['llm', 'Model latency, p95'],
   ['tool', 'Tool latency, p95'],
 ] as const
-/** Labels in the breakdown by tool. */
+/** Labels of measures in the breakdown by tool. */
 const CALL_WORDS: Partial<Record<Measure, string>> = { steps: 'Calls', failed: 'Failed calls' }
 const wordOf = (show: Measure, by: Group): string =>
   (by === 'tool' ? CALL_WORDS[show] : undefined) ?? MEASURE_WORDS.find(([one]) => one === show)?.[1] ?? show
@@ -81,11 +81,11 @@ const HEADS: Record<Group, string> = {
   session: 'Session',
   user: 'End user',
 }
-/** Groups with many members, of which only the first are read. */
+/** Groups with many members. Only the first members are read. */
 const isOfRuns = (by: Group): boolean => by === 'session' || by === 'user'
 /**
- * Groups that can be compared with the period before. Models and tools have no counts of runs; for sessions and end users, the
- * period before is not read.
+ * Groups that can be compared with the previous period. Models and tools have no counts of runs, and for sessions and
+ * end users the previous period is not read.
  */
 const hasChange = (by: Group): boolean => by === 'agent' || by === 'promptVersion'
 const SORTS = { cost: 'cost', tokens: 'tokens', steps: 'events', outcomes: 'runs', failed: 'failed' } as const
@@ -300,7 +300,7 @@ const waits = (head: string, of: 'runs' | 'approvals'): Column<UsagePoint> => ({
   wide: true,
   cell: ({ waiting }) => percentiles(waiting?.[of] ?? null),
 })
-/** How long people waited for the agent, and the agent for people. */
+/** Columns for waiting times: people waiting for the agent, and the agent waiting for people. */
 const WAITING_COLUMNS = [waits('Run p50 / p95', 'runs'), waits('Decision p50 / p95', 'approvals')]
 const LATENCY_COLUMNS = [latency('Model p50 / p95', 'llmLatency'), latency('Tool p50 / p95', 'toolLatency')]
 
@@ -338,8 +338,8 @@ function rowsOf(points: readonly UsagePoint[], by: Group): (string | number)[][]
 }
 
 /**
- * A point for each hour of up to a week, or for each day of a longer time; and the sums of the whole time. There can be many
- * sessions and end users, so only the first are read; then the points count all runs.
+ * Reads a point for each hour of up to a week, or each day of a longer period; and the sums of the whole period. Only
+ * the first sessions and end users are read, because there can be many; the points then cover all runs.
  */
 const WHOLE = { step: 'window' } as const
 
