@@ -1,5 +1,5 @@
 /**
- * The time that a page shows. Every page that has one reads it from its address in this form: a length before now, or from
+ * The period of a page. Each page with a period reads it from its address in this form: a length before now, or from
  * and to. Without either, the page has its own default.
  */
 import { AMOUNT_MAX, type FilterAddress, type FilterRow, type FilterValues } from '@tacho/contract/web/filter.ts'
@@ -8,7 +8,7 @@ import { daysOf, fullHoursOf, offsetAt, ownZone, startOfDay, timeAt } from '@tac
 const HOUR_MS = 3_600_000
 const DAY_MS = 24 * HOUR_MS
 
-/** Length in hours. */
+/** Lengths in hours. */
 export const PERIODS = { '1h': 1, '24h': 24, '7d': 168, '30d': 720, '90d': 2_160, '365d': 8_760 } as const
 export type Since = keyof typeof PERIODS
 
@@ -20,10 +20,13 @@ export interface Range {
 }
 
 const RANGE_NAMES = ['since', 'from', 'to'] as const
-/** Takes the range out of a search, with `changed`. */
+/** Changes that remove the range from a search, for `changed`. */
 export const NO_RANGE = { since: '', from: '', to: '' } as const
 
-/** Anyone can write an address: an invalid time is left out, and exact times take precedence over a length. */
+/**
+ * Reads a range from an address, which may contain anything: leaves out invalid times, and prefers exact times to a
+ * length.
+ */
 export function readRange(search: object): Range {
   const { since, from, to } = textOf({ ...search }, RANGE_NAMES)
   const [start, end] = [isTime(from) ? from : undefined, isTime(to) ? to : undefined]
@@ -38,7 +41,7 @@ function isTime(text: string | undefined): text is string {
   return text !== undefined && !Number.isNaN(Date.parse(text))
 }
 
-/** The range of a page: what its address has, else its default. */
+/** The range in the address; without one, the page's default. */
 export function orDefault(range: Range, byDefault: Since): Range {
   return isEmpty(range) ? { since: byDefault } : range
 }
@@ -47,22 +50,24 @@ export function isEmpty({ since, from, to }: Range): boolean {
   return since === undefined && from === undefined && to === undefined
 }
 
-/** The times of a range as the API takes them; nothing for an empty range. */
+/** The times of a range, in the form of the API; empty for an empty range. */
 export function timesOfRange({ since, from, to }: Range, now: number): { from?: string; to?: string } {
   if (since !== undefined) return { from: new Date(now - PERIODS[since] * HOUR_MS).toISOString() }
   return { ...(from !== undefined && { from }), ...(to !== undefined && { to }) }
 }
 
-/** Milliseconds; `to` is exclusive. */
+/** In milliseconds; `to` is exclusive. */
 export interface HourWindow {
   from: number
   to: number
-  /** An hour for up to a week, a day for a longer time. Days of this zone, which have 23 or 25 hours when its clock changes. */
+  /**
+   * An hour for up to a week, else a day. Days are those of the zone; when its clock changes, a day has 23 or 25 hours.
+   */
   stepMs: number
   /** Start of each step. */
   starts: readonly number[]
   zone: string
-  /** Usage is read for a year at most: whether the range begins earlier. */
+  /** Whether the range begins earlier than a year ago: usage is read for at most a year. */
   isCut: boolean
 }
 
@@ -70,7 +75,7 @@ const WEEK_MS = 7 * DAY_MS
 const LONGEST_MS = PERIODS['365d'] * HOUR_MS
 const hourOf = (time: number): number => Math.floor(time / HOUR_MS) * HOUR_MS
 
-/** A length before now ends with this hour, or with today; exact times are taken as they are. */
+/** The window of a range. A length ends with the current hour or day; exact times are not changed. */
 export function hoursOf({ since, from, to }: Range, byDefault: Since, now: number, zone = ownZone()): HourWindow {
   const isExact = from !== undefined || to !== undefined
   const end = to === undefined ? hourOf(now) + HOUR_MS : Date.parse(to)
@@ -89,18 +94,18 @@ export function hoursOf({ since, from, to }: Range, byDefault: Since, now: numbe
   return { ...window, stepMs, starts, zone, isCut: wanted < longest || (isExact && from === undefined) }
 }
 
-/** Start of a period whose last day is today, and whose first day is complete. */
+/** Start of a period that ends today and whose first day is complete. */
 function daysBefore(now: number, days: number, zone: string): number {
   const today = startOfDay(now, zone)
   return timeAt(today + offsetAt(today, zone) - days * DAY_MS, zone)
 }
 
-/** Parameters with which the API sums up by the steps of a window. */
+/** The API parameters that sum by the steps of a window. */
 export function stepsOf({ stepMs, zone }: HourWindow): { step: 'hour' } | { step: 'day'; zone: string } {
   return stepMs === DAY_MS ? { step: 'day', zone } : { step: 'hour' }
 }
 
-/** The step that a time is in, and when it ends. */
+/** The step that contains a time, with its end. */
 export function stepAt({ starts, to }: Pick<HourWindow, 'starts' | 'to'>, time: number): { step: number; end: number } {
   const step = Math.max(
     0,
@@ -109,27 +114,27 @@ export function stepAt({ starts, to }: Pick<HourWindow, 'starts' | 'to'>, time: 
   return { step, end: starts[step + 1] ?? to }
 }
 
-/** A window as the API takes it. */
+/** The times of a window, in the form of the API. */
 export function hourTimes({ from, to }: Pick<HourWindow, 'from' | 'to'>): { from: string; to: string } {
   return { from: new Date(from).toISOString(), to: new Date(to).toISOString() }
 }
 
-/** The same time for a list of runs, whose times are exact: to is exclusive. A range that ends now has no end. */
+/** The window as an exact range for a list of runs; to is exclusive. A range that ends now has no end. */
 export function runsRange({ from, to }: HourWindow, { to: end }: Range): Range {
   const start = new Date(from).toISOString()
   return end === undefined ? { from: start } : { from: start, to: new Date(to).toISOString() }
 }
 
-/** Names a chart's time zone for its reader. */
+/** The time zone of a chart, in words. */
 export const zoneText = ({ stepMs, zone }: Pick<HourWindow, 'stepMs' | 'zone'>): string =>
   stepMs === DAY_MS ? `Days begin at midnight in ${zone}.` : `Hours in ${zone}.`
 
-/** The window of the same length before a window. */
+/** The previous window of the same length. */
 export function hoursBefore(window: HourWindow): HourWindow {
   return { ...window, from: window.from - (window.to - window.from), to: window.from }
 }
 
-/** Reads the query of an address. What is not a text is left out: anyone can write an address. */
+/** Reads texts from an address, which may contain anything. Leaves out values that are not texts. */
 export function textOf<Name extends string>(
   search: Readonly<Record<string, unknown>>,
   names: readonly Name[],
@@ -137,7 +142,7 @@ export function textOf<Name extends string>(
   const readTexts: { [N in Name]?: string } = {}
   for (const name of names) {
     const value = Object.hasOwn(search, name) ? search[name] : undefined
-    // The router reads digits as a number.
+    // The router converts digits to a number.
     if (typeof value === 'number' || typeof value === 'boolean') readTexts[name] = String(value)
     else if (typeof value === 'string' && value !== '') readTexts[name] = value
   }
@@ -146,7 +151,7 @@ export function textOf<Name extends string>(
 
 type Filters = Readonly<Record<string, FilterRow>>
 
-/** The filters of an address, without its range. What a filter cannot be is left out. */
+/** Reads the filters of an address, without its range. Leaves out invalid values. */
 export function readFilters<Rows extends Filters>(
   filters: Rows,
   search: Readonly<Record<string, unknown>>,
@@ -180,13 +185,13 @@ function filterValue(row: FilterRow, text: string): string | number | true | und
   }
 }
 
-/** The filters of an address, as the API takes them. */
+/** The filters of an address, in the form of the API. */
 export function filterQuery<Rows extends Filters>(filters: Rows, search: object): FilterValues<Rows> {
   const values = new Map<string, unknown>(Object.entries(search))
   const query = Object.entries(filters).flatMap(([name, row]) => {
     const value = row.address === null || row.kind === 'time' ? undefined : values.get(row.address ?? name)
     if (value === undefined) return []
-    // The API accepts no exponent.
+    // Write all digits, because the API rejects exponents.
     if (row.kind === 'amount') return [[name, Number(value).toFixed(9)]]
     return [[name, value === true ? 'true' : value]]
   })

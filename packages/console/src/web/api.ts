@@ -1,28 +1,30 @@
-/** All requests of the console to the server. The browser's session cookie identifies the person. */
+/** All requests of the console to the server. The browser's session cookie authenticates the person. */
 import type { Refusal } from '@tacho/client/call.ts'
 import { createOperatorClient } from '@tacho/client/operator.ts'
 import { CallError, throwing } from '@tacho/client/throwing.ts'
 
 /**
- * The path below which a proxy serves the console, without a slash at its end. The server names it in the page's `<base>`,
- * which would also move links to `#content`, so it goes once it is read.
+ * The path at which a proxy serves the console, without a final slash. The server writes it to the page's `<base>`.
+ * That element would also change links to `#content`, so it is removed after reading.
  */
 export const BASE = takeBase()
 
-/** A person waits for the answer of a change. Without one by then, it counts as lost. */
+/** Timeout of a change, because a person waits for the reply. After it, the reply counts as lost. */
 const CHANGE_MS = 10_000
 
-/** When the service last answered, whatever it was asked. A refusal is an answer; 5xx is none: a proxy sends it too. */
+/**
+ * Time of the service's last reply to any request. A refusal counts; a 5xx does not, because a proxy may have sent it.
+ */
 export const lastAnswer = { at: Date.now(), isUnauthenticated: false }
 
-/** A change that did not leave this device. */
+/** A change that was not sent, because the browser is offline. */
 class NotSent extends Error {}
 
-/** Calls that never reject: forms show the refusal in place. */
+/** Calls that never reject, because forms show a refusal in place. */
 export const operator = createOperatorClient({ url: BASE, fetch: fetchNow })
-/** The names of calls that are over, since what they made stale was read again. */
+/** Names of the calls that ended since stale queries were last read again. */
 export const endedCalls = new Set<string>()
-/** Calls that give the value or throw a CallError: for queries. */
+/** Calls that return the value or throw a CallError, for queries. */
 export const api = noting(throwing(operator))
 
 function noting<Calls extends object>(calls: Calls): Calls {
@@ -36,16 +38,16 @@ function noting<Calls extends object>(calls: Calls): Calls {
 }
 
 function takeBase(): string {
-  // Tests import pure modules that import this one.
+  // Tests have no document: they import pure modules that import this one.
   if (typeof document === 'undefined') return ''
   const { pathname } = new URL(document.baseURI)
-  // The manifest and the icons are read later.
+  // Make addresses absolute, because the browser reads the manifest and the icons later.
   for (const link of document.querySelectorAll('link')) link.setAttribute('href', link.href)
   document.querySelector('base')?.remove()
   return pathname.replace(/\/[^/]*$/, '')
 }
 
-/** Sends a change now or never: nothing is queued for later. */
+/** Sends a change at once, or rejects while offline: nothing is queued. */
 async function fetchNow(...[address, request = {}]: Parameters<typeof fetch>): Promise<Response> {
   const { method = 'GET', signal } = request
   if (method === 'GET') return noted(await fetch(address, request))
@@ -60,7 +62,7 @@ function noted(response: Response): Response {
   return response
 }
 
-/** The problem that the server answered; null without an answer. */
+/** The server's refusal; null if there was no reply. */
 export function refusalOf(error: unknown): Refusal | null {
   return error instanceof CallError && error.result.reason === 'refused' ? error.result : null
 }
@@ -69,7 +71,7 @@ export function isSignedOut(error: unknown): boolean {
   return refusalOf(error)?.status === 401
 }
 
-/** Worth asking again by itself: the server may answer next time. */
+/** Whether a retry may succeed. */
 export function isTemporary(error: unknown): boolean {
   return error instanceof CallError && error.result.temporary
 }
@@ -78,7 +80,7 @@ export function isNotSent(error: unknown): boolean {
   return error instanceof CallError && error.result.reason === 'no_answer' && error.result.cause instanceof NotSent
 }
 
-/** A change may have been stored without its answer. */
+/** Whether a change may have been stored although its reply was lost. */
 export function isLost(error: unknown): boolean {
   if (!(error instanceof CallError) || error.result.reason === 'no_address') return false
   return error.result.reason !== 'refused' || error.result.status >= 500

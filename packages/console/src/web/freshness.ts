@@ -1,5 +1,5 @@
 /**
- * Whether what the pages show is current.
+ * Whether the data on the pages are current.
  *
  *   current ──no answer for four seconds, or no network──► stale since the last answer
  *   stale ──an answer──► current, which is said for a while
@@ -20,16 +20,18 @@ export type Freshness =
   | { state: 'signed_out'; since: number }
 
 const TICK_MS = 500
-/** After this long without an answer, the console asks who the person is, which is the cheapest request. */
+/** After this time without a reply, the console asks who is signed in, which is the cheapest request. */
 const QUIET_MS = 2_000
 const ANSWER_MS = 2_000
-/** Quiet, and the question got no answer either: after 4.2 s, and a tick later the page says it. */
+/** Without a reply to that question too, the page is stale: after 4.2 s, shown at the next tick. */
 const STALE_MS = QUIET_MS + ANSWER_MS + 200
 const SAID_MS = 10_000
-/** The machine slept: the previous tick is no reason yet to call anything stale. */
+/**
+ * A longer gap between ticks means that the machine slept. Then wait for a new reply before anything counts as stale.
+ */
 const SLEPT_MS = 3_000
 
-/** `check` asks the service at once. */
+/** `check` sends a request to the service at once. */
 export function useFreshness(): { freshness: Freshness; check: () => void } {
   const cache = useQueryClient()
   const [freshness, setFreshness] = useState<Freshness>({ state: 'current' })
@@ -60,7 +62,7 @@ export function useFreshness(): { freshness: Freshness; check: () => void } {
       if (known.state !== 'signed_out') return
       const before = cache.getQueryData(meQuery.queryKey)
       if (before !== undefined && before.id !== me.value.id) {
-        // Another person has signed in: forget the drafts of the former one.
+        // Another person has signed in, so forget the drafts of the previous one.
         forgetDrafts()
         return window.location.reload()
       }

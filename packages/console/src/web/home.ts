@@ -1,10 +1,10 @@
-/** Targets of `/` and of the first visit without a session. */
+/** The pages that `/` leads to, also on a first visit without a session. */
 import type { QueryClient } from '@tanstack/react-query'
 import { notFound, redirect } from '@tanstack/react-router'
 import { environmentsQuery, findPlace, workspacesQuery, type Place } from './queries.ts'
 import { isSignedOut } from './api.ts'
 
-/** The target of `/`: the environment that was last open in this browser, or the first one. */
+/** The page for `/`: the environment that was last open in this browser, or else the first one. */
 
 const KEY = 'tacho.place'
 
@@ -47,14 +47,14 @@ function readNames(): PlaceNames | null {
   }
 }
 
-/** The target of an address. */
+/** The place in an address. */
 export async function placeAt(cache: QueryClient, workspace: string, environment: string): Promise<Place> {
   const place = await findPlace(cache, workspace, environment)
   if (place === null) throw notFound()
   return place
 }
 
-/** Runs a query. Without a session, the person signs in and comes back. */
+/** Runs a query. Without a session, the person first signs in and then returns. */
 export async function signedIn<Value>(read: () => Promise<Value>, back: string): Promise<Value> {
   try {
     return await read()

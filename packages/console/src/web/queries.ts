@@ -1,4 +1,4 @@
-/** The cache of everything that was read, and what every page reads. */
+/** The cache of everything that was read, and queries of every page. */
 import {
   MutationCache,
   QueryCache,
@@ -16,13 +16,13 @@ import { api, endedCalls, isLost, isSignedOut, isTemporary } from './api.ts'
 export function createQueryClient(onSignedOut: () => void): QueryClient {
   const cache = new QueryClient({
     queryCache: new QueryCache({ onError: (error) => isSignedOut(error) && onSignedOut() }),
-    // A lost change may have been stored: what the page shows is read again.
+    // A change may have been stored although its reply was lost, so read the page's data again.
     mutationCache: new MutationCache({
       onError: (error) => void (isLost(error) && cache.invalidateQueries()),
       onSettled: () => renewStale(cache),
     }),
     defaultOptions: {
-      // While the browser is offline, the library would queue calls and send them later.
+      // In its default mode, the library would queue calls while offline and send them later.
       mutations: { networkMode: 'always', retry: false },
       queries: {
         networkMode: 'always',
@@ -36,11 +36,11 @@ export function createQueryClient(onSignedOut: () => void): QueryClient {
   return cache
 }
 
-/** Reads again what acts made stale since the last time. */
+/** Reads again everything that acts have made stale since the last call. */
 export async function renewStale(cache: QueryClient): Promise<void> {
   const ended = [...endedCalls]
   endedCalls.clear()
-  // If this part of the build cannot be loaded, read everything again.
+  // If this part of the build cannot be loaded, treat everything as stale.
   const isStale = await import('./stale.ts').then(
     ({ isStaleAfter }) => isStaleAfter(ended),
     () => () => true,
@@ -63,14 +63,14 @@ export const environmentsQuery = (workspaceId: string) =>
     staleTime: 60_000,
   })
 
-/** The place of a page: the tenant in its address, and the person's permissions there. */
+/** The tenant in a page's address, with the person's permissions there. */
 export interface Place {
   workspace: { id: string; name: string }
   environment: { id: string; name: string }
   may(role: Role): boolean
 }
 
-/** Null: there is no such workspace or environment, or the person has no role there. */
+/** Null: the workspace or environment does not exist, or the person has no role there. */
 export async function findPlace(cache: QueryClient, workspace: string, environment: string): Promise<Place | null> {
   const [me, workspaces] = await Promise.all([cache.ensureQueryData(meQuery), cache.ensureQueryData(workspacesQuery)])
   const foundWorkspace = findNamed(workspaces, workspace)
@@ -90,7 +90,7 @@ function findNamed<Item extends { id: string; name: string }>(items: readonly It
   return items.find(({ name }) => name === text) ?? items.find(({ id }) => id === text) ?? null
 }
 
-/** A list that is read page by page. */
+/** Reads a list page by page. */
 
 interface Page<Item, Place> {
   items: Item[]
@@ -99,9 +99,9 @@ interface Page<Item, Place> {
 
 interface Options<Item, Place> {
   queryKey: readonly unknown[]
-  /** Reads from the place that the previous page returned; undefined: the first page. */
+  /** Reads the page at a place, which the previous page returned; undefined: the first page. */
   read: (place: Place | undefined, signal: AbortSignal) => Promise<Page<Item, Place>>
-  /** How often the list is read again while it shows one page. */
+  /** Interval for reading the list again while it has only one page. */
   refreshMs?: number
   isEnabled?: boolean
 }

@@ -1,4 +1,7 @@
-/** Every page and its address. What a page shows is in its address; its code is loaded when it is opened. */
+/**
+ * All pages and their addresses. An address contains the state of its page. The code of a page is loaded when the page
+ * is opened.
+ */
 import type { QueryClient } from '@tanstack/react-query'
 import {
   createRootRouteWithContext,
@@ -37,7 +40,7 @@ const homeRoute = createRoute({
   path: '/',
   validateSearch: (search: Record<string, unknown>): { 'sign-in'?: string } => textOf(search, ['sign-in']),
   async beforeLoad({ context, search }) {
-    // The server sends a person here when the identity provider or the server turned them down.
+    // The server redirects here if the identity provider, or the server itself, refused the sign-in.
     if (search['sign-in'] !== undefined) throw redirect({ to: '/sign-in', search: { ended: search['sign-in'] } })
     throw redirect(await signedIn(() => homeAddress(context.cache), '/'))
   },
@@ -379,10 +382,10 @@ export function createConsoleRouter(cache: QueryClient) {
     routeTree,
     basepath: BASE === '' ? '/' : BASE,
     context: { cache },
-    // Parameters that no page reads, or that it cannot read, are removed from the address.
+    // Removes parameters from the address that no page reads, or that are invalid.
     search: { strict: true },
     defaultPreload: 'intent',
-    // The query cache decides what is fresh.
+    // The query cache, not the router, decides whether data are fresh.
     defaultPreloadStaleTime: 0,
     defaultPendingMs: 100,
     defaultPendingComponent: PagePending,

@@ -1,6 +1,7 @@
 /**
- * Queries that each act makes stale, by the first words of their keys. The cache reads them again when the mutation that made the
- * calls ends, also after a refusal: earlier calls were stored, or another person was first. Loaded with the first act.
+ * Queries that each act makes stale, by the first words of their keys. The cache reads them again when the mutation
+ * ends, even after a refusal: earlier calls of it may be stored, or another person may have acted first. Loaded with
+ * the first act.
  */
 import type { OperatorRoutes } from '@tacho/client/operator.ts'
 
@@ -8,14 +9,14 @@ type Act = {
   [Name in keyof OperatorRoutes]: OperatorRoutes[Name]['method'] extends 'GET' ? never : Name
 }[keyof OperatorRoutes]
 
-/** The acts by what they make stale. A decision has its own way: approvals/decision.ts. */
+/** For each kind of query, the acts that make it stale. A decision is handled elsewhere: approvals/decision.ts. */
 export const STALE: Readonly<Record<string, readonly Act[]>> = {
   policies: ['createPolicy', 'createPolicyVersion', 'archivePolicy', 'restorePolicy'],
   prompts: ['createPrompt', 'createPromptVersion', 'renamePrompt', 'archivePrompt', 'restorePrompt'],
   deployments: ['deploy', 'promote', 'rollBack'],
   'tool labels': ['changeToolLabels'],
   stops: ['stop', 'resume'],
-  // A standing approval ends with the version in force that it was given under.
+  // A standing approval ends with the policy version under which it was given.
   approvals: ['stop', 'deploy', 'promote', 'rollBack', 'revokeApprovalGrant'],
   issues: ['commentIssue', 'resolveIssue', 'ignoreIssue', 'reopenIssue', 'assignIssue', 'mergeIssue', 'splitIssue'],
   retention: ['changeRetention', 'inheritRetention', 'changeWorkspaceRetention'],
@@ -55,10 +56,10 @@ export const STALE: Readonly<Record<string, readonly Act[]>> = {
   'run views': ['createRunView', 'changeRunView', 'removeRunView'],
   'search settings': ['switchSearch'],
 }
-/** A price is in every estimate, the rule of stalled runs in every list of runs. */
+/** Acts that make everything stale: a price affects every estimate, and the rule of stalled runs every list of runs. */
 export const MAKE_ALL_STALE: ReadonlySet<string> = new Set<Act>(['setPrice', 'removePrice', 'changeStalledRule'])
 
-/** Returns a check of a query's key. */
+/** Returns a function that checks a query's key. */
 export function isStaleAfter(acts: readonly string[]): (key: readonly unknown[]) => boolean {
   if (acts.some((act) => MAKE_ALL_STALE.has(act))) return () => true
   const words = new Set<unknown>(Object.keys(STALE).filter((word) => STALE[word]?.some((act) => acts.includes(act))))

@@ -22,7 +22,7 @@ export function AccountMenu({ onKeys }: { onKeys: () => void }) {
   async function signOut(): Promise<void> {
     await operator.signOut()
     forgetDrafts()
-    // Leaves the page first, because it would ask for its data again without a session.
+    // Leave the page first: without a session, its queries would fail.
     await router.navigate({ to: '/sign-in' })
     cache.clear()
   }

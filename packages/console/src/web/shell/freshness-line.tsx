@@ -1,4 +1,4 @@
-/** A line on every page: since when it may be outdated, and when it is current again. */
+/** A line on every page: since when the data may be outdated, and that they are current again. */
 import { useQueryClient, type Query } from '@tanstack/react-query'
 import { useCallback, useSyncExternalStore } from 'react'
 import { isTemporary } from '../api.ts'
@@ -33,7 +33,7 @@ function Stale({ freshness }: { freshness: Freshness }) {
 and deadlines may be wrong. The console tries again.`
 }
 
-/** Whether a query on screen failed, while the server answers others. */
+/** Whether a visible query failed although the server answers others. */
 function useIsPartOld(): boolean {
   const queries = useQueryClient().getQueryCache()
   const subscribe = useCallback((listener: () => void) => queries.subscribe(listener), [queries])

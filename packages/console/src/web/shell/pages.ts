@@ -4,8 +4,8 @@ import { readRange, type Range } from '../address.ts'
 import type { Place } from '../queries.ts'
 
 /**
- * The pages of the palette and of the keys `g …`, in order. `hasRange`: its address contains a range of time, which
- * stays from page to page. `also`: words that people type to find it.
+ * The pages in the palette and for the keys `g …`, in order. `hasRange`: the page's address contains a range, which is
+ * carried from page to page. `also`: other words with which people search for the page.
  */
 export const PAGES = [
   { name: 'Overview', also: '', to: '/w/$workspace/$environment', key: 'o', hasRange: true },
@@ -54,16 +54,16 @@ export const PAGES = [
   },
 ] as const
 
-/** Targets of the palette besides the pages above and those of the settings. */
+/** Further entries of the palette, apart from the pages above and the settings. */
 export const PLACES_TO_START = [
   { name: 'New policy', also: 'write a condition', to: '/w/$workspace/$environment/new-policy' },
   { name: 'New prompt', also: 'write a prompt', to: '/w/$workspace/$environment/new-prompt' },
   { name: 'Compare two runs', also: 'difference', to: '/w/$workspace/$environment/compare' },
-  // With this hash, its page opens the dialog.
+  // With this hash, the page opens its dialog.
   { name: 'Invite a colleague', also: 'new person', to: '/w/$workspace/$environment/settings/people', hash: 'new' },
 ] as const
 
-/** Needed once, or a tab of another page. */
+/** Pages that are needed only once, or are a tab of another page. */
 const NOT_IN_HEADER: readonly string[] = ['Sessions', 'Search', 'Judge', 'Get started']
 export const HEADER_PAGES = PAGES.filter(({ name }) => !NOT_IN_HEADER.includes(name))
 
@@ -72,10 +72,10 @@ const RANGED: ReadonlySet<string> = new Set([
   '/w/$workspace/$environment/agents/$agent',
 ])
 
-/** Whether the page with this route reads a range from its address. */
+/** Whether the page at this route reads a range from its address. */
 const hasRange = (fullPath: string): boolean => RANGED.has(fullPath.replace(/\/$/, ''))
 
-/** The range that stays: that of the page on screen, or of the last page that has one, such as Runs before a run. */
+/** The range to carry: that of the current page or, if it has none, of the last page that had one. */
 export function useCarriedRange(): Range {
   const text = useMatches({
     select(matches) {
@@ -93,15 +93,15 @@ export function withRange<To extends string>({ to, hasRange }: { to: To; hasRang
   return { to, search: hasRange ? range : {} }
 }
 
-/** The pages below Settings, in order. */
+/** The pages of the settings, in order. */
 
 interface Who {
   place: Place
-  /** Owner of the whole installation. */
+  /** Only for owners of the installation. */
   installation: boolean
 }
 
-/** Sorted by subject. A page that is not for everyone states its audience. */
+/** Sorted by subject. A page that is not for everyone names its audience. */
 export const SETTINGS = [
   {
     of: ({ place }: Who) => place.environment.name,

@@ -1,6 +1,6 @@
 /**
- * Do what the page on screen can do, or go to a page, a policy, a prompt, an issue or an agent, or to a run by the
- * beginning of its id, or search payloads.
+ * The command palette: runs an act of the current page; opens a page, policy, prompt, issue, agent, or a run by the
+ * beginning of its id; or searches payloads.
  */
 import { LIMITS } from '@tacho/contract/engine/limits.ts'
 import { keepPreviousData, useQuery } from '@tanstack/react-query'
@@ -33,7 +33,7 @@ export function Palette({ range, onClose }: { range: Range; onClose: () => void 
   const choices = useChoices(text.trim(), acts, range)
   const choose = (choice: Choice) => {
     onClose()
-    // Open after the dialog has returned the focus.
+    // Wait until the dialog has returned the focus.
     setTimeout(choice.open)
   }
   const chosen = choices[Math.min(at, choices.length - 1)]
@@ -111,7 +111,7 @@ function useChoices(text: string, acts: readonly (NamedAct & { key: string })[],
   const who = { place, installation: me?.installation === true }
   const isMeant = (page: { name: string; also: string }) => isWanted(page) || isWanted({ name: page.also })
   const settings = SETTINGS.flatMap(({ pages }) => pages.filter((page) => !('for' in page) || page.for(who)))
-  // The settings have a dozen pages: without a text they would hide the others.
+  // Show settings only for a typed text: a dozen of them would hide the other entries.
   const places = [...PLACES_TO_START, ...settings].filter((page) => text !== '' && isMeant(page))
   const led = places.map((page) => ({
     id: `page${page.name}`,
@@ -125,7 +125,7 @@ function useChoices(text: string, acts: readonly (NamedAct & { key: string })[],
     note: 'Page',
     open: () => void navigate({ ...withRange(page, range), params }),
   }))
-  // Enter opens the first choice, so choices for an earlier text must match the present one.
+  // Enter opens the first entry, so leave out entries of an earlier text.
   const fitting = (runs?.items ?? []).filter(({ runId }) => !isPlaceholderData || runId.startsWith(text))
   const foundRuns = (text === '' ? [] : fitting).map(({ id, runId, agent }) => ({
     id,
@@ -140,7 +140,7 @@ function useChoices(text: string, acts: readonly (NamedAct & { key: string })[],
     open: () => void navigate({ to: '/w/$workspace/$environment/search', params, search: { ...range, q: text } }),
   }
   const named = [...useNamed(text), ...useAgents(text), ...useIssuesOf(text), ...foundRuns]
-  // Names that match come before entries that the word only belongs to.
+  // Matching names come before entries that match only in other words.
   const byName = [...pages, ...led].sort((a, b) => Number(isWanted(b)) - Number(isWanted(a)))
   return [...here, ...byName, ...named, ...(text === '' ? [] : [search])]
 }
@@ -160,7 +160,7 @@ function useAgents(text: string): Choice[] {
   })
   if (text === '') return []
   const wanted = text.toLowerCase()
-  // Enter opens the first choice: choices for an earlier text must match the present one.
+  // Enter opens the first entry, so leave out entries of an earlier text.
   return (data?.items ?? [])
     .filter(({ name, reportedName, agentId }) =>
       `${name}\n${reportedName}\n${agentId ?? ''}`.toLowerCase().includes(wanted),
@@ -177,7 +177,7 @@ function useAgents(text: string): Choice[] {
     }))
 }
 
-/** Issues, the latest seen first, whose title contains the text. */
+/** Issues whose title contains the text, last detected first. */
 function useIssuesOf(text: string): Choice[] {
   const params = route.useParams()
   const { place } = route.useRouteContext()
@@ -198,7 +198,7 @@ function useIssuesOf(text: string): Choice[] {
     .map(({ id, title, state }) => ({
       id,
       name: title,
-      // Does not use the table of states, because every page loads this script.
+      // Without the table of states, because every page loads this script.
       note: `${state.charAt(0)}${state.slice(1).toLowerCase()} issue`,
       open: () =>
         void navigate({ to: '/w/$workspace/$environment/issues/$issueId', params: { ...params, issueId: id } }),

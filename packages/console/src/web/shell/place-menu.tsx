@@ -4,7 +4,7 @@ import { environmentsQuery, workspacesQuery, type Place } from '../queries.ts'
 
 const PRODUCTION = /^prod(uction)?$/i
 
-/** Workspace and environment, always in sight. Production has a colour and a label. */
+/** Workspace and environment, always visible. Production has a colour and a label. */
 export function PlaceMenu({ place: { workspace, environment } }: { place: Place }) {
   const navigate = useNavigate()
   const cache = useQueryClient()

@@ -1,4 +1,4 @@
-/** The frame around every page of an environment: where you are, where you can go, and the keys that work everywhere. */
+/** The frame around every page of an environment: the place, the links, and the keys that work everywhere. */
 import { getRouteApi, Link, Outlet, useLocation, useNavigate } from '@tanstack/react-router'
 import { lazy, Suspense, useEffect, useState } from 'react'
 import { usePendingCount, WaitingApprovals } from '../../approvals/waiting-count.tsx'
@@ -82,7 +82,7 @@ export function Shell() {
           <SessionOver since={freshness.since} onSignedIn={check} />
         </Suspense>
       ) : (
-        // Its stream ends with the session; a new session opens a new stream.
+        // Its stream ends with the session, so mount it again for a new session.
         <WaitingApprovals />
       )}
       {open === 'palette' && <Palette range={range} onClose={close} />}
@@ -91,13 +91,16 @@ export function Shell() {
   )
 }
 
-/** A browser with notifications belongs to the latest session in it. Others do not load the code for it. */
+/**
+ * Renews the subscription, because a browser's notifications belong to its latest session. Browsers without
+ * notifications do not load the code.
+ */
 function renewNotifications(): void {
   if (!('Notification' in window) || Notification.permission !== 'granted') return
   void import('../../messages/push.ts').then(({ renew }) => renew())
 }
 
-/** Pages that a page of the header leads to and that are not below it in the address. */
+/** Pages that belong to a page in the header, but whose address is not below it. */
 const BELOW = /^\/w\/[^/]+\/[^/]+\/(?:(sessions|search|compare|judge)|(new-policy)|(new-prompt))(?:\/|$)/
 
 function PageLinks({ range }: { range: Range }) {

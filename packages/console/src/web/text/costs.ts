@@ -5,13 +5,13 @@ import { counted, money } from './format.ts'
 
 export interface Costs {
   recorded: number
-  /** Estimated cost of the calls without a cost; null if none has a price. */
+  /** Estimated cost of the calls without a recorded cost; null if none of them has a price. */
   estimated: number | null
-  /** Calls that have neither a cost nor a price. */
+  /** Number of calls with neither a cost nor a price. */
   unpriced: number
   /** Name and version of the price table behind the estimate. */
   table: string | null
-  /** Tokens of calls that have no known cost, which is not the same as free. */
+  /** Tokens of calls whose cost is unknown, and not zero. */
   tokens: number
 }
 
@@ -44,7 +44,7 @@ export function costText({ recorded: cost, estimated: estimatedCost, unpriced: u
   return costWords({ usage: { cost, totalTokens: tokens }, estimatedCost, unpricedCalls }, money)
 }
 
-/** Describes the estimated part, its prices, and the calls left out; empty if everything is recorded. */
+/** Describes the estimated part, its prices, and the calls without a price; empty if every cost is recorded. */
 export function costNote({ recorded, estimated, unpriced, table }: Costs): string {
   const parts = []
   if (estimated !== null) {

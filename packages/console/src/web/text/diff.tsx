@@ -2,7 +2,7 @@ import type { VersionDiff } from '@tacho/contract/policies/version.ts'
 
 type Line = VersionDiff['fields'][number]['lines'][number]
 
-/** Unchanged lines kept around a change. */
+/** Unchanged lines to show around a change. */
 const CONTEXT = 3
 const LOOKS = {
   same: { sign: ' ', look: 'text-soft' },
@@ -24,7 +24,7 @@ export function Diff({ diff: { fields } }: { diff: VersionDiff }) {
   ))
 }
 
-/** Null: lines are left out. */
+/** Null stands for lines that are left out. */
 type Row = Line | null
 
 export function DiffLines({ label, rows }: { label: string; rows: readonly Row[] }) {
@@ -53,7 +53,7 @@ export function DiffLines({ label, rows }: { label: string; rows: readonly Row[]
   )
 }
 
-/** Long stretches without a change become one row. */
+/** Replaces long unchanged stretches by one row. */
 function inContext(lines: readonly Line[]): Row[] {
   const near = new Set<number>()
   for (const [index, { change }] of lines.entries()) {

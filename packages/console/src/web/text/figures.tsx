@@ -1,4 +1,4 @@
-/** Costs and shares of failures, as every table shows them. */
+/** Costs and failure rates, in the form of all tables. */
 import { endedRuns, type Outcomes } from '@tacho/contract/runs/statistics.ts'
 import { costNote, costText, type Costs } from './costs.ts'
 import { number, percent } from './format.ts'
@@ -14,10 +14,10 @@ export function Cost({ of }: { of: Costs }) {
   )
 }
 
-/** Failed runs among those that ended: a running one may still fail. Empty if none ended. */
+/** The share of failed runs among the ended ones, because a running one may still fail. Empty if none ended. */
 export const failedShare = (of: Outcomes): string => percent(of.failed, endedRuns(of))
 
-/** Number and share of failed runs. */
+/** The number and share of failed runs. */
 export function Failed({ of }: { of: Outcomes }) {
   if (of.failed === 0) return '0'
   return (

@@ -1,4 +1,4 @@
-/** Formats that only the console uses: sizes, exact times. The terminal shares the rest. */
+/** Formats of the console only: sizes and exact times. Other formats are shared with the terminal. */
 import { duration, number } from '@tacho/contract/engine/format.ts'
 
 export { compact, duration, LEAST_MONEY, money, number, percent, relative } from '@tacho/contract/engine/format.ts'
@@ -11,7 +11,7 @@ const CLOCK = new Intl.DateTimeFormat(undefined, {
   second: '2-digit',
   hourCycle: 'h23',
 })
-/** `14:00`, also where the reader's language has half days. */
+/** `14:00`, even if the reader's language uses a 12-hour clock. */
 const HOUR_OF_DAY = new Intl.DateTimeFormat(undefined, { hour: '2-digit', minute: '2-digit', hourCycle: 'h23' })
 
 export function bytes(count: number): string {
@@ -20,7 +20,7 @@ export function bytes(count: number): string {
   return `${(count / 1_000_000).toFixed(1)} MB`
 }
 
-/** Median and 95th percentile. `≈`: an earlier version counted some of the calls in wider buckets. */
+/** Median and 95th percentile. `≈`: an earlier version of the server counted some calls in wider buckets. */
 export function percentiles(latency: { p50Ms: number; p95Ms: number; isApproximate: boolean } | null): string {
   if (latency === null) return ''
   return `${latency.isApproximate ? '≈ ' : ''}${duration(latency.p50Ms)} / ${duration(latency.p95Ms)}`
@@ -50,7 +50,7 @@ export const monthOfYear = (time: Date): string => MONTH_OF_YEAR.format(time)
 export const dayOfYear = (time: number): string => DAY_OF_YEAR.format(time)
 export const counted = (count: number, noun: string): string => `${number(count)} ${noun}${count === 1 ? '' : 's'}`
 
-/** A line of Markdown without its marks, for lists: the words of links, emphasis and code. */
+/** A line of Markdown as plain text, for lists: without the marks of links, emphasis and code. */
 export function plainText(line: string): string {
   return line
     .replace(/^(#{1,6}|[-*+>]|\d{1,3}[.)])\s+/, '')
@@ -60,11 +60,11 @@ export function plainText(line: string): string {
     .replaceAll(/(?<![\w*])\*(?=\S)([^*]{1,500})(?<=\S)\*(?![\w*])/g, '$1')
 }
 
-/** Name of a run in a list: its question, or else its id. */
+/** The name of a run in a list: its question or, without one, its id. */
 export const runName = ({ title, runId }: { title: string | null; runId: string }): string =>
   title === null ? runId : plainText(title)
 
-/** Browser and system, by their usual names; an unknown one is shown as sent. */
+/** Names of browser and system; an unknown one is shown as sent. */
 export function programOf(userAgent: string | null): string {
   if (userAgent === null) return 'Unknown program'
   const browser = /\b(Edg|Firefox|Chrome|Safari)[/\w]*\//.exec(userAgent)?.[1]

@@ -8,25 +8,27 @@ export interface JsonHit {
 
 export interface JsonHits {
   hits: JsonHit[]
-  /** The search covered only part of the value, or the list of hits is incomplete. */
+  /** The search covered only a part of the value, or found more hits than are listed. */
   isCut: boolean
 }
 
 const HITS = 50
-/** Names and values that are compared. */
+/** Most names and values to compare. */
 const LOOKED_AT = 20_000
 const TEXT_CHARS = 65_536
 
 const NAME = /^[A-Za-z_$][\w$]*$/
 
-/** `parent` is empty for the value itself. */
+/** The path of a member. `parent` is empty for the value itself. */
 export function pathOf(parent: string, key: string, isIndex: boolean): string {
   if (isIndex) return `${parent}[${key}]`
   if (!NAME.test(key)) return `${parent}[${JSON.stringify(key)}]`
   return parent === '' ? key : `${parent}.${key}`
 }
 
-/** Names and single values that contain the text; capital letters count as small ones. Without recursion: values may be deep. */
+/**
+ * Finds names and single values that contain the text, in any case. Not recursive, because values may be nested deeply.
+ */
 export function searchJson(value: unknown, text: string): JsonHits {
   const sought = text.trim().toLowerCase()
   const hits: JsonHit[] = []

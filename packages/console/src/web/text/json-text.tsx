@@ -5,14 +5,14 @@ import { counted, number } from './format.ts'
 import { Escape, ShownText } from './shown-text.tsx'
 
 const FOLDED_CHARS = 4_000
-/** A deeply nested text grows when it is indented. */
+/** Longest text after indentation, as a multiple: a deeply nested text would grow a lot. */
 const GROWTH = 4
 
 const TOKEN = /(?<text>"(?:[^"\\]|\\.)*"?)(?<key>\s*:)?|(?<value>[^\s",:[\]{}]+)|[\s,:[\]{}]+/gsu
 
 /**
- * JSON exactly as it was recorded, only indented: a parser would round numbers and drop duplicate names. Texts keep their
- * quotation marks, so that "500" and 500 differ. Also of JSON that is cut off.
+ * JSON with its recorded characters, only indented: a parser would round numbers and drop duplicate names. Texts keep
+ * their quotation marks, so that "500" and 500 differ. Also accepts JSON that is cut off.
  */
 export function JsonText({ json }: { json: string }) {
   const [isOpen, setOpen] = useState(false)
@@ -59,7 +59,7 @@ function tokensOf(json: string): ReactNode[] {
 
 const ESCAPE = /(\\(?:u[0-9a-fA-F]{4}|.))/su
 
-/** After an escaped line break the line ends, so that a text of several lines can be read. */
+/** Breaks lines after escaped line breaks, so that a text of several lines is readable. */
 function escapesOf(text: string): ReactNode[] {
   return text.split(ESCAPE).map((textPart, at) => {
     if (textPart === '') return null

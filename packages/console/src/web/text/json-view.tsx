@@ -5,7 +5,7 @@ import { searchJson, pathOf } from './json-search.ts'
 import { LongText } from './long-text.tsx'
 import { ShownText } from './shown-text.tsx'
 
-/** A JSON value with a search: in place of the tree, the paths where the text occurs. */
+/** A JSON value with a search field. A search replaces the tree by the paths where the text occurs. */
 export function JsonView({ value }: { value: unknown }) {
   const [text, setText] = useState('')
   const foundPlaces = useMemo(() => (text.trim() === '' ? null : searchJson(value, text)), [value, text])
@@ -43,11 +43,11 @@ export function JsonView({ value }: { value: unknown }) {
   )
 }
 
-/** Levels that are open at first. */
+/** Levels that are initially open. */
 const OPEN_LEVELS = 2
 const CHILDREN_SHOWN = 100
 
-/** A JSON value to fold and copy. Children of a folded value are not in the page. */
+/** A JSON value that can be folded and copied. Children of a folded value are not in the page. */
 export function JsonTree({ value, level = 0, path = '' }: { value: unknown; level?: number; path?: string }) {
   if (typeof value === 'string') return <JsonText text={value} />
   if (typeof value !== 'object' || value === null)

@@ -1,11 +1,11 @@
-/** Long texts and images of recorded payloads. */
+/** Shows long texts and images of recorded payloads. */
 import { useState, type ReactNode } from 'react'
 import { bytes, counted, number } from './format.ts'
 import { Copy } from '../ui/copy.tsx'
 import { ShownText } from './shown-text.tsx'
 
 const FOLDED_CHARS = 1_200
-/** A text with one more line than it shows folded is not worth a fold. */
+/** A text is folded only if this hides more characters. */
 const SLACK_CHARS = 300
 const BASE64 = /^(?:data:([\w.+/-]{1,100})[^,]{0,100};base64,)?[A-Za-z0-9+/_-]{400,}={0,2}$/
 
@@ -14,13 +14,16 @@ const FOLDED_LINES = 24
 interface Props {
   text: string
   mono?: boolean
-  /** Between quotation marks, such as a text among numbers. */
+  /** Show quotation marks, for example for a text among numbers. */
   quoted?: boolean
-  /** Draws what is shown of it in another way than as text. */
+  /** Renders the visible part. Default: as plain text. */
   draw?: (shown: string) => ReactNode
 }
 
-/** Recorded text, always as text, with what would not show as escapes. A long text is folded and shows its length; base64 shows as a size. */
+/**
+ * Recorded text as plain text, with invisible characters as escapes. A long text is folded and shows its length; base64
+ * shows its size.
+ */
 export function LongText({ text, mono = false, quoted = false, draw }: Props) {
   const [isOpen, setOpen] = useState(false)
   const encoded = BASE64.exec(text)
@@ -67,7 +70,7 @@ export function LongText({ text, mono = false, quoted = false, draw }: Props) {
   )
 }
 
-/** How much of a text is shown folded: all of it, or its first lines and characters. */
+/** How many characters of a text are visible when folded: all, or its first lines. */
 function foldAt(text: string): number {
   const chars = text.length > FOLDED_CHARS + SLACK_CHARS ? FOLDED_CHARS : text.length
   let end = -1
@@ -88,7 +91,7 @@ function Fold({ onClick, children }: { onClick: () => void; children: ReactNode 
 
 const ADDRESS_CHARS = 200
 
-/** An image of a message, if it lies in its address: nothing is loaded from elsewhere. */
+/** An image in a message, if its address contains the data: nothing is loaded from elsewhere. */
 export function SentImage({ address, text }: { address: string; text: string }) {
   if (drawable(address)) return <img src={address} alt={text} className="inline-block max-h-96 max-w-full" />
   const shown = address.length > ADDRESS_CHARS ? `${address.slice(0, ADDRESS_CHARS).toWellFormed()}…` : address
@@ -108,8 +111,8 @@ export function SentImages({ addresses }: { addresses: readonly string[] }) {
 }
 
 const IMAGE = /^data:image\/(?:png|jpeg|gif|webp);base64,[A-Za-z0-9+/]+={0,2}$/
-/** Images up to 1 MiB are shown. SVG is not: it can hold scripts, as a document can. */
+/** Images up to 1 MiB are shown, but not SVG, which can contain scripts. */
 const CHARS_MAX = 1_398_200
 
-/** Whether an address contains an image that may be shown. No other image is ever loaded. */
+/** Whether an address contains an image to show. No other image is ever loaded. */
 const drawable = (address: string): boolean => address.length <= CHARS_MAX && IMAGE.test(address)

@@ -1,6 +1,7 @@
 /**
- * Recorded Markdown, as elements of our own. It comes from agents and strangers: HTML in it stays text, an image is drawn only if
- * it lies in the text itself, and a link says where it leads. Loaded when the first message needs it.
+ * Renders recorded Markdown with our own elements. It comes from agents and strangers, so HTML in it stays text, images
+ * are shown only if the text contains their data, and links show their address. Loaded with the first message that
+ * needs it.
  */
 import type { Token, Tokens } from 'marked'
 import { useMemo, type ReactNode } from 'react'
@@ -8,7 +9,7 @@ import { tokensOf } from './markdown-tokens.ts'
 import { SentImage } from './long-text.tsx'
 import { ShownText } from './shown-text.tsx'
 
-/** Deeper parts are shown as they were written. */
+/** Parts that are nested deeper are shown as source text. */
 const DEEPEST = 12
 
 export default function Markdown({ text }: { text: string }) {
@@ -18,7 +19,7 @@ export default function Markdown({ text }: { text: string }) {
 }
 
 const drawn = (tokens: readonly Token[] | undefined, depth: number): ReactNode =>
-  // The index is the key: parts have no other identity.
+  // The index is the key, because parts have no other identity.
   tokens?.map((token, at) => <Part key={at} token={token} depth={depth + 1} />)
 
 const Plain = ({ text }: { text: string }) => <ShownText text={text} lineBreaks />
@@ -37,7 +38,7 @@ function Part({ token, depth }: { token: Token; depth: number }) {
     case 'paragraph':
       return <p>{inside}</p>
     case 'heading':
-      // Not a heading of the page, because clients would then control its outline.
+      // Not a heading element, because clients would then control the page's outline.
       return <p className="font-semibold">{inside}</p>
     case 'strong':
       return <strong>{inside}</strong>
@@ -113,7 +114,7 @@ function Table({ table: { header, rows }, depth }: { table: Tokens.Table; depth:
 
 const Rows = ({ children }: { children: ReactNode }) => children
 
-/** A link followed by its address, unless its text is the address. Its host is written in ASCII letters. */
+/** A link followed by its address, unless its text is the address. The host is in ASCII. */
 function Link({ link: { href, text }, children }: { link: Tokens.Link; children: ReactNode }) {
   const address = webAddress(href)
   if (address === null) {

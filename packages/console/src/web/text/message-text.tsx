@@ -1,11 +1,11 @@
-/** Texts of messages: as Markdown or raw, by the choice of this browser. */
+/** Texts of messages: as Markdown or raw, by this browser's setting. */
 import { lazy, Suspense, useSyncExternalStore } from 'react'
 import { LongText } from './long-text.tsx'
 import { ShownText } from './shown-text.tsx'
 
-/** Characters that Markdown may change. Without any of them, the text is the same. */
+/** Characters that Markdown may change. A text without them is the same in both forms. */
 const MAYBE = /[*_`#>|[\]~]|^[ \t]*(?:[-+]|\d{1,9}[.)])[ \t]|^[-=]{3}|https?:\/\//m
-/** A longer text is shown without formatting: drawing it would block the page. */
+/** A longer text is shown without formatting, because rendering it would block the page. */
 const CHARS_MAX = 10_000
 
 const Markdown = lazy(() => import('./markdown.tsx'))
@@ -26,7 +26,7 @@ export function MessageText({ text }: { text: string }) {
   )
 }
 
-/** Whether messages are drawn as Markdown: the choice of this browser. */
+/** Whether to render messages as Markdown: a setting of this browser. */
 
 const REMEMBERED = 'tacho.raw-messages'
 const listeners = new Set<() => void>()

@@ -3,16 +3,16 @@ import type { SnippetPart } from '@tacho/contract/runs/search.ts'
 
 interface Props {
   text: string
-  /** In a text of several lines, line breaks show as they are. */
+  /** Whether to show line breaks as such, for texts of several lines. */
   lineBreaks?: boolean
-  /** In quotation marks, because it is a client's text and not ours. */
+  /** Whether to add quotation marks, which show that the text is a client's. */
   quoted?: boolean
 }
 
-/** Text of clients: what would not show is an escape, and a word with letters of two scripts is marked. */
+/** A client's text: invisible characters are escaped, and words with letters of two scripts are marked. */
 export function ShownText({ text, lineBreaks = false, quoted = false }: Props) {
   const parts = shownParts(text, { lineBreaks })
-  // A quotation inside has marks of the other kind.
+  // Use the other kind of quotation marks if the text contains these.
   const marks = /["“”]/.test(text) ? '‘’' : '“”'
   return (
     <>
@@ -38,10 +38,10 @@ function Part({ part }: { part: ShownPart }) {
   return <Escape text={part.text} />
 }
 
-/** A character that is written as an escape, apart from the same letters typed by hand. */
+/** An escaped character, in a form that typed letters cannot imitate. */
 export function Escape({ text }: { text: string }) {
   return (
-    // Isolated, because beside Arabic or Hebrew its letters and digits would change places.
+    // Isolated, because Arabic or Hebrew text beside it would reorder its letters and digits.
     <bdi
       dir="ltr"
       title="A character that does not show"
@@ -77,7 +77,7 @@ export function LetterWarnings({ texts }: { texts: readonly (string | null)[] })
 
 const WARNINGS_SHOWN = 5
 
-/** Text with what a search found in it. */
+/** Text with the matches of a search marked. */
 export function Marked({ parts }: { parts: readonly SnippetPart[] }) {
   return parts.map(({ text, isHit }, at) =>
     isHit ? (

@@ -1,5 +1,5 @@
 /**
- * Each state that the console draws, with one colour, one sign and one word everywhere:
+ * The states in the console. Each has one colour, one sign and one word everywhere:
  *   green ✓ as it should be     red ✕ went wrong, ! is wrong now, ● open     accent ● under way
  *   amber ! look at it, ‖ waits, ↩ came back     grey – over, and nothing follows
  * `State` draws them. Pure.

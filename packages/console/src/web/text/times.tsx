@@ -1,4 +1,4 @@
-/** Times and clocks: everything that shows relative times moves with the same tick. */
+/** Times and clocks. All relative times on a page change with the same tick. */
 import { useSyncExternalStore } from 'react'
 import { exact, relative } from './format.ts'
 
@@ -36,17 +36,17 @@ function clock(tickMs: number): Clock {
 const slow = clock(5_000)
 const quick = clock(1_000)
 
-/** The present time, updated every five seconds. */
+/** The current time, updated every five seconds. */
 export function useNow(): number {
   return useSyncExternalStore(slow.subscribe, slow.read)
 }
 
-/** The present time, updated every second: for deadlines. */
+/** The current time, updated every second, for deadlines. */
 function useSecond(): number {
   return useSyncExternalStore(quick.subscribe, quick.read)
 }
 
-/** Relative, exact on hover, in the zone of the person. */
+/** A relative time; on hover, the exact time in the person's zone. */
 export function Time({ at }: { at: string }) {
   const now = useNow()
   const time = Date.parse(at)
@@ -72,7 +72,7 @@ export function Countdown({ until }: { until: string }) {
   )
 }
 
-/** `42 s`, `3 m 04 s`, `2 h 05 m`. */
+/** A remaining time: `42 s`, `3 m 04 s`, `2 h 05 m`. */
 function leftText(ms: number): string {
   const seconds = Math.ceil(ms / 1_000)
   const two = (value: number) => String(value).padStart(2, '0')

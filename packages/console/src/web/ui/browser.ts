@@ -1,4 +1,4 @@
-/** The page in its browser: light or dark, its title, the active link in sight, a file to save. */
+/** The page in its browser: light or dark, the title, scrolling to the active link, and saving a file. */
 import { useEffect, useRef } from 'react'
 
 /** Light or dark: the system's setting, unless the person chose. */
@@ -24,7 +24,7 @@ export function chooseTheme(theme: Theme): void {
 }
 
 let title = 'Tacho'
-/** The number of waiting approvals; the title of every page shows it. */
+/** The number of waiting approvals, which is in the title of every page. */
 let waiting = 0
 
 function showTitle(): void {
@@ -50,15 +50,15 @@ export function useTitleCount(count: number): void {
 }
 
 /**
- * A row of links that scrolls sideways shows the link of the page, and fades where there are more. Begins again when `place`
- * changes.
+ * Scrolls a row of links to the link of the current page, and fades its ends where there are more links. Starts again
+ * when `place` changes.
  */
 export function useActiveInSight<Row extends HTMLElement = HTMLElement>(place: string) {
   const row = useRef<Row>(null)
   useEffect(() => {
     const element = row.current
     if (!element) return
-    // Links grow when what they count arrives, and the last ones come with the person's role.
+    // Also when links change size because their counts arrive, or when the person's role adds links.
     const markEdges = () => {
       const { scrollLeft, scrollWidth, clientWidth } = element
       element.toggleAttribute('data-more-before', scrollLeft > 1)
@@ -88,12 +88,12 @@ export function useActiveInSight<Row extends HTMLElement = HTMLElement>(place: s
 function bringIntoSight(row: HTMLElement): void {
   const active = row.querySelector<HTMLElement>('[data-status=active]')
   if (!active) return
-  // `scrollIntoView` would scroll the page too.
+  // Not `scrollIntoView`, which would scroll the page too.
   const [at, within] = [active.getBoundingClientRect(), row.getBoundingClientRect()]
   row.scrollLeft += at.left - within.left - (within.width - at.width) / 2
 }
 
-/** Saves a text as a file on the person's machine. */
+/** Saves a text as a file. */
 export function download(name: string, type: string, text: string): void {
   const url = URL.createObjectURL(new Blob([text], { type }))
   const link = document.createElement('a')
@@ -103,7 +103,7 @@ export function download(name: string, type: string, text: string): void {
   URL.revokeObjectURL(url)
 }
 
-/** RFC 4180. A text that a spreadsheet would take for a formula begins with an apostrophe. */
+/** A CSV file (RFC 4180). A text that a spreadsheet could read as a formula gets an apostrophe in front. */
 export function csv(rows: readonly (readonly (string | number)[])[]): string {
   const cell = (value: string | number) => {
     if (typeof value === 'number') return String(value)

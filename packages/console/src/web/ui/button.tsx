@@ -4,14 +4,14 @@ import type { ComponentProps } from 'react'
 const LOOKS = {
   plain: 'border border-edge bg-raised text-ink hover:bg-hover',
   accent: 'bg-accent-fill text-on-accent hover:brightness-110',
-  /** Acts that cannot be undone. */
+  /** For acts that cannot be undone. */
   danger: 'bg-red text-page hover:brightness-110',
   quiet: 'text-soft hover:bg-hover hover:text-ink',
 } as const
 
 interface ButtonProps extends ComponentProps<'button'> {
   look?: keyof typeof LOOKS
-  /** The act is under way. */
+  /** Whether the act is under way. */
   busy?: boolean
 }
 
@@ -26,7 +26,7 @@ export function Button({
   return (
     <button
       type={type}
-      // A held Enter key would repeat the action, and press a button that appears in its place.
+      // Ignore a held Enter key: it would repeat the act, or press a button that appears in the same place.
       onKeyDown={(event) => event.repeat && event.key === 'Enter' && event.preventDefault()}
       disabled={disabled || busy}
       aria-busy={busy}
@@ -36,7 +36,7 @@ export function Button({
   )
 }
 
-/** A link with the look of the main button. */
+/** A link that looks like the main button. */
 export const LinkButton = createLink((props: ComponentProps<'a'>) => (
   <a
     {...props}
@@ -51,7 +51,7 @@ interface MoreProps {
   label?: string
 }
 
-/** Reads the next page of a list, while there is one. */
+/** A button that reads the next page of a list; absent on the last page. */
 export function More({ list, label = 'Show more' }: MoreProps) {
   if (!list.hasNextPage) return null
   return (

@@ -1,4 +1,4 @@
-/** Series and colours of charts; outcomes of runs have one order and one colour each. Pure. */
+/** Series and colours of charts. Outcomes of runs have one order and one colour each. Pure. */
 import type { RunStatus } from '@tacho/contract/runs/run.ts'
 import type { CostMark } from '@tacho/contract/runs/run-text.ts'
 
@@ -9,15 +9,15 @@ export type SeriesColour = (typeof SERIES_COLOURS)[number] | 'green' | 'red' | '
 export interface Series {
   name: string
   colour: SeriesColour
-  /** Null: nothing is known of that time. */
+  /** Null where the value is unknown. */
   values: readonly (number | null)[]
-  /** The mark of each value: whether a part of the cost is estimated or missing. */
+  /** The mark of each value: whether a part of its cost is estimated or missing. */
   marks?: readonly CostMark[]
 }
 
-/** Outcomes of runs in charts: one order, one colour each. run-status.tsx has the colours of chips. */
+/** Outcomes of runs in charts: one order, one colour each. The colours of chips are in run-status.tsx. */
 
-/** From the bottom up: failed runs stand on the line, where their heights can be compared. */
+/** From the bottom up. Failed runs stand on the axis, so that their heights can be compared. */
 export const STACKED = ['FAILED', 'CANCELLED', 'COMPLETED', 'RUNNING'] as const satisfies readonly RunStatus[]
 
 export const OUTCOME_COLOURS = {
@@ -48,16 +48,16 @@ export function outcomesOf(points: readonly Counts[]): Outcomes {
   return sum
 }
 
-/** Bars that are this much higher than most are cut. */
+/** Bars that are this many times higher than usual are cut. */
 const STANDS_OUT = 3
-/** A bar that is cut is this many times as high as the usual bars. */
+/** Height of a cut bar, as a multiple of the usual bars. */
 const LEFT = 2
-/** Fewer bars have no usual height. */
+/** With fewer bars, there is no usual height. */
 const LEAST_BARS = 6
-/** If no bar has more runs than this, the axis fits the highest bar. */
+/** If no bar has more runs, the axis fits the highest bar. */
 const FEW_RUNS = 12
 
-/** The count at the top of the chart: the greatest, or less if few bars stand out. */
+/** The count at the top of the chart: the highest one, or a lower one if few bars stand out. */
 export function scaleOf(counts: readonly number[]): number {
   const used = counts.filter((count) => count > 0).sort((a, b) => a - b)
   const most = used.at(-1) ?? 0

@@ -13,11 +13,11 @@ export const TONES = {
 } as const
 export type Tone = keyof typeof TONES
 
-/** A short word. Those of states are drawn by `State`: colour never stands alone. */
+/** A short word. States use `State` instead, because colour must not be the only sign. */
 export function Chip({ tone = 'plain', children }: { tone?: Tone; children: ReactNode }) {
   return (
     <span
-      // A block, not a flex box: only a block cuts a long word with dots and keeps its padding.
+      // A block, because only a block cuts a long word with dots and keeps its padding.
       className={`inline-block h-5 max-w-full truncate rounded px-1.5 align-middle text-xs leading-5 font-medium [&>[aria-hidden]]:mr-1 ${TONES[tone]}`}
     >
       {children}

@@ -1,6 +1,6 @@
 import { useEffect, useState } from 'react'
 
-/** Copies a text, and confirms it for a moment. */
+/** A button that copies a text, and confirms it for a moment. */
 export function Copy({
   text,
   label = 'Copy',
@@ -34,7 +34,7 @@ export function Copy({
   )
 }
 
-/** Lines to copy. */
+/** Lines of code with a copy button. */
 export function Code({ text, label }: { text: string; label: string }) {
   return (
     <div className="relative rounded-lg border border-line bg-side">

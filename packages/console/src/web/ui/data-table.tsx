@@ -9,9 +9,9 @@ export interface Column<Item> {
   cell: (item: Item) => ReactNode
   /** Aligns to the right, for numbers. */
   right?: boolean
-  /** Left out on a phone. */
+  /** Hidden on a phone. */
   wide?: boolean
-  /** Takes the room that the others leave, enough to be read at least; what does not fit is cut. */
+  /** The column takes the remaining room, and always enough to be readable. Longer content is cut. */
   main?: boolean
 }
 
@@ -20,15 +20,15 @@ interface DataTableProps<Item> {
   columns: readonly Column<Item>[]
   items: readonly Item[]
   keyOf: (item: Item) => Key
-  /** The row that the keys have chosen. */
+  /** The row that was reached by keyboard. */
   current?: Item | undefined
 }
 
-/** A list that people made or that is short: not windowed. */
+/** A table that is not windowed, for short lists and lists that people made. */
 export function DataTable<Item>({ label, columns, items, keyOf, current }: DataTableProps<Item>) {
   const box = useActiveInSight<HTMLDivElement>('')
   return (
-    // Fades where a narrow window hides columns.
+    // The edge fades where a narrow window hides columns.
     <div ref={box} className="overflow-x-auto" tabIndex={-1}>
       <table aria-label={label} className="w-full text-sm">
         <thead>
@@ -60,7 +60,7 @@ export function DataTable<Item>({ label, columns, items, keyOf, current }: DataT
   )
 }
 
-/** A cell without a value shows a text, because an empty cell could be a fault. A column of acts gives `false`. */
+/** A cell without a value shows a text, because an empty cell could be a fault. `false` leaves a cell of acts empty. */
 function Filled({ children }: { children: ReactNode }) {
   if (children !== null && children !== undefined && children !== '') return children
   return (
@@ -74,7 +74,7 @@ function cellLook({ right, wide, main }: Column<never>): string {
   return `${right ? 'text-right' : 'text-left'} ${wide ? 'max-sm:hidden' : ''} ${main ? 'w-full max-w-0 min-w-28' : 'whitespace-nowrap'}`
 }
 
-/** On the link in the main cell: the whole row opens it. */
+/** For the link in the main cell: it covers the whole row. */
 export const ROW_LINK = 'block truncate font-medium after:absolute after:inset-0'
 
 interface ListedProps<Item> {
@@ -85,13 +85,13 @@ interface ListedProps<Item> {
     refetch: () => Promise<unknown>
   }
   columns: readonly Column<Item>[]
-  /** Shown in place of rows if there are none. */
+  /** Shown instead of rows if there are none. */
   empty: ReactNode
-  /** The row that the keys have chosen. */
+  /** The row that was reached by keyboard. */
   current?: Item | undefined
 }
 
-/** A table in one of its states: failed, loading, empty, or there. */
+/** A table, or its state: failed, loading or empty. */
 export function ListedTable<Item extends { id: string | number }>(props: ListedProps<Item>) {
   const { label, list, columns, empty, current } = props
   const { data, error, refetch } = list

@@ -1,16 +1,18 @@
-/** Stores drafts in the tab until they are sent: a reload, a sign-in or a crash loses nothing. */
+/** Stores drafts in the tab until they are sent, so that a reload, a sign-in or a crash loses nothing. */
 import { useState } from 'react'
 
 const PREFIX = 'tacho.draft.'
-/** Maximum length of a stored draft: a browser stores 5 MB for a page. A longer text exists only in the page. */
+/**
+ * Maximum length of a stored draft, because a browser stores 5 MB for a page. A longer text exists only in the page.
+ */
 const MOST_CHARS = 300_000
 
 interface DraftState<Value> {
   value: Value
   set: (value: Value) => void
-  /** Forgets the draft: after it was sent, or to start over. */
+  /** Forgets the draft, after it was sent or to start again. */
   forget: () => void
-  /** The draft was restored after a reload. */
+  /** Whether the draft was restored after a reload. */
   wasBack: boolean
 }
 
@@ -23,7 +25,7 @@ export function useDraftState<Value extends string | object>(name: string, initi
     const before = readDraft(name, initial)
     return { name, value: before ?? initial, wasBack: before !== null }
   })
-  // The form is now for another thing: load the draft of that one.
+  // The form has changed to another item, so load that item's draft.
   if (state.name !== name) {
     const before = readDraft(name, initial)
     setState({ name, value: before ?? initial, wasBack: before !== null })
@@ -41,12 +43,12 @@ export function useDraftState<Value extends string | object>(name: string, initi
   }
 }
 
-/** Removes a draft that was sent from outside its form. */
+/** Forgets a draft that was sent outside its form. */
 export function forgetDraft(name: string): void {
   writeDraft(name, null)
 }
 
-/** The next person at this browser finds nothing of it. */
+/** Forgets all drafts, so that the next person at this browser does not find them. */
 export function forgetDrafts(): void {
   for (const key of Object.keys(sessionStorage)) if (key.startsWith(PREFIX)) sessionStorage.removeItem(key)
 }
@@ -74,6 +76,6 @@ function writeDraft(name: string, value: unknown): void {
     if (value === null || text.length > MOST_CHARS) sessionStorage.removeItem(PREFIX + name)
     else sessionStorage.setItem(PREFIX + name, text)
   } catch {
-    // The storage is missing or full: the text stays in the page.
+    // The storage is unavailable or full. The text stays in the page.
   }
 }

@@ -1,7 +1,7 @@
 import { CallError } from '@tacho/client/throwing.ts'
 import { refusalOf } from '../api.ts'
 
-/** The same refusal, with the labels that the form gives to its fields instead of their names in the API. */
+/** The same refusal, with the form's labels instead of the API's field names. */
 export function withLabels(error: unknown, labels: Readonly<Record<string, string>>): unknown {
   const refusal = refusalOf(error)
   const faults = refusal?.problem.errors ?? []

@@ -39,7 +39,7 @@ interface SelectProps {
   onChange: (value: string) => void
 }
 
-/** A labelled choice of one. */
+/** A labelled select field. */
 export function SelectField({ label, hint, value, options, onChange }: SelectProps) {
   const id = useId()
   return (
@@ -76,7 +76,7 @@ interface RadioCardsProps<Value extends string> {
   onChange: (value: Value) => void
 }
 
-/** A choice of one, each with a sentence about it. */
+/** Radio buttons, each with a sentence about its choice. */
 export function RadioCards<Value extends string>({ legend, value, options, onChange }: RadioCardsProps<Value>) {
   const id = useId()
   return (
@@ -113,7 +113,7 @@ interface CheckListProps<Value extends string> {
   onChange: (chosen: Value[]) => void
 }
 
-/** A choice of several. */
+/** Checkboxes. */
 export function CheckList<Value extends string>({ legend, options, chosen, onChange }: CheckListProps<Value>) {
   const toggled = (value: Value) =>
     options.map(([one]) => one).filter((one) => (one === value ? !chosen.includes(one) : chosen.includes(one)))

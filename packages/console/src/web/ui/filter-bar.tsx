@@ -1,4 +1,4 @@
-/** The fields above a list, from the table of its filters. The address contains their values. */
+/** The filter fields above a list, made from its table of filters. The address contains their values. */
 import { AMOUNT_PATTERN, type FilterRow } from '@tacho/contract/web/filter.ts'
 import { useState, type ReactNode } from 'react'
 import { NO_RANGE, readRange } from '../address.ts'
@@ -9,19 +9,19 @@ import { RangeChoice } from './range-choice.tsx'
 
 interface FieldsProps<Search extends object> {
   filters: Readonly<Record<string, FilterRow>>
-  /** Filters that are shown; all by default. */
+  /** Filters to show. Default: all. */
   names?: readonly string[]
   search: Search
   onChange: (search: Search) => void
   /** Id of the first field. */
   id?: string
-  /** Widths of text fields, as classes; '' is that of the others. */
+  /** Widths of text fields, as classes; '' for the default width. */
   widths?: Readonly<Record<string, string>>
-  /** Suggestions of text fields. */
+  /** Suggestions for text fields. */
   suggestions?: Readonly<Record<string, readonly string[]>>
-  /** Words of the values of a choice. */
+  /** The label of a value in a select field. */
   wordOf?: (value: string) => string
-  /** Fields of the page's own, by the name of the filter. */
+  /** Own fields of the page, by filter name. */
   instead?: Readonly<Record<string, ReactNode>>
 }
 
@@ -106,9 +106,9 @@ function FilterField<Search extends object>(props: FieldProps<Search>) {
 }
 
 interface BarProps<Search extends object> extends FieldsProps<Search> {
-  /** Filters that stand behind a button, unless one of them is set. */
+  /** Filters that are behind a button unless one of them is set. */
   behind?: readonly string[]
-  /** Filters that remain when the others are cleared. */
+  /** Filters to keep when the others are cleared. */
   cleared?: Search
   isFiltered?: boolean
   className?: string

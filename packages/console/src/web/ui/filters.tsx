@@ -15,7 +15,7 @@ interface TextFilterProps {
   suggestions?: readonly string[]
 }
 
-/** Takes effect a moment after the last key. */
+/** A text field whose value takes effect a moment after the last key. */
 export function TextFilter(props: TextFilterProps) {
   const { id, label, placeholder, className = 'w-36', value = '', onChange, pattern, suggestions } = props
   const [text, setText] = useState(value)
@@ -37,7 +37,7 @@ export function TextFilter(props: TextFilterProps) {
         onChange={(event) => setText(event.target.value)}
         onKeyDown={(event) => {
           if (event.key !== 'Escape') return
-          // A search field would also lose its text.
+          // Escape would also clear a search field.
           event.preventDefault()
           event.currentTarget.blur()
         }}
@@ -58,7 +58,7 @@ export function TextFilter(props: TextFilterProps) {
 
 interface ChoiceProps {
   label: string
-  /** The word for no choice; without it, one option is always chosen. */
+  /** Label for no choice. Absent: one option is always chosen. */
   all?: string
   value: string | undefined
   options: readonly (readonly [value: string, word: string])[]

@@ -1,4 +1,4 @@
-/** Dialogs with a form: the frame, a question, a name, a secret that is shown once. */
+/** Dialogs with a form: the frame, a confirmation, a name, and a secret that is shown once. */
 import { type ReactNode, useState } from 'react'
 import { useMutation } from '@tanstack/react-query'
 import { LIMITS } from '@tacho/contract/engine/limits.ts'
@@ -10,9 +10,9 @@ import { Code } from './copy.tsx'
 
 interface FormDialogProps {
   title: string
-  /** The word on the button that does it. */
+  /** Label of the main button. */
   act: string
-  /** The act cannot be undone. */
+  /** Whether the act cannot be undone. */
   isDanger?: boolean
   isReady?: boolean
   isBusy: boolean
@@ -23,7 +23,7 @@ interface FormDialogProps {
   className?: string
 }
 
-/** A dialog that asks for something and does one thing with it. A refusal shows in place. */
+/** A dialog that asks for input and runs one act. Shows a refusal in place. */
 export function FormDialog(props: FormDialogProps) {
   const { title, act, isDanger, isReady = true, isBusy, error, onSubmit, onClose, children, className } = props
   return (
@@ -54,10 +54,10 @@ export function FormDialog(props: FormDialogProps) {
 interface ConfirmProps<Result> {
   title: string
   act: string
-  /** Description of the act's effect. */
+  /** Describes the effect of the act. */
   children: ReactNode
   run: () => Promise<Result>
-  /** Called after success; by default, the dialog closes. */
+  /** Called after success. Default: closes the dialog. */
   onDone?: (result: Result) => void
   onClose: () => void
 }
@@ -83,14 +83,14 @@ interface NameDialogProps {
   title: string
   act?: string
   hint: string
-  /** The name so far. */
+  /** The current name. */
   name?: string
   maxLength?: number
   save: (name: string) => Promise<unknown>
   onClose: () => void
 }
 
-/** Asks for the name of a new thing, or for a new name. */
+/** Asks for the name of a new item, or a new name for an existing one. */
 export function NameDialog(props: NameDialogProps) {
   const { title, act = 'Create', hint, name: before = '', maxLength = LIMITS.nameChars, save, onClose } = props
   const [name, setName] = useState(before)
@@ -120,7 +120,7 @@ interface NameFieldProps {
   maxLength?: number
 }
 
-/** The first field of a dialog that makes something with a name. */
+/** The first field of a dialog that creates a named item. */
 export function NameField({ hint, value, onChange, maxLength = LIMITS.nameChars }: NameFieldProps) {
   return (
     <Field
@@ -138,7 +138,7 @@ export function NameField({ hint, value, onChange, maxLength = LIMITS.nameChars 
 
 interface ShownOnceProps {
   title: string
-  /** Purpose of the secret, and who may receive it. */
+  /** Describes the purpose of the secret, and who may receive it. */
   note: string
   label: string
   text: string
@@ -146,7 +146,7 @@ interface ShownOnceProps {
   onClose: () => void
 }
 
-/** A new secret. The server cannot show it again, so only the button closes the dialog. */
+/** Shows a new secret. The server cannot show it again, so only the button closes the dialog. */
 export function ShownOnce({ title, note, label, text, warning = null, onClose }: ShownOnceProps) {
   return (
     <Dialog title={title} onClose={onClose} isFirm>

@@ -1,6 +1,6 @@
 /**
- * Keys of a page. A name is a key (`j`, `?`, `Escape`), one with Ctrl or Command (`mod+k`), or two after each other (`g r`).
- * Nothing happens while a person types, or while a dialog is open.
+ * Keyboard shortcuts of a page. A name is a key (`j`, `?`, `Escape`), one with Ctrl or Command (`mod+k`), or two in
+ * sequence (`g r`). Keys have no effect while a person types or a dialog is open.
  */
 import { useLayoutEffect, useRef, type RefObject, useEffect, useState } from 'react'
 
@@ -12,10 +12,10 @@ export interface NamedAct {
   act: () => void
 }
 
-/** The keys of the pages on screen. */
+/** The shortcuts of the visible pages. */
 const bound = new Set<RefObject<Keys>>()
 
-/** Acts of the page on screen, with their keys. */
+/** Named acts of the visible page, with their keys. */
 export function actsOnScreen(): (NamedAct & { key: string })[] {
   return [...bound].flatMap(({ current }) =>
     Object.entries(current).flatMap(([key, act]) => (typeof act === 'function' ? [] : [{ key, ...act }])),
@@ -35,12 +35,12 @@ export function switchKeys(isOn: boolean): void {
 
 const SEQUENCE_MS = 1_000
 
-/** Keys that go on while they are held. Each other one acts once: a held `e` would resolve row after row. */
+/** Keys that repeat while they are held. Any other key acts once: a held `e` would resolve row after row. */
 const REPEATED = /^[jk+-]$/
 
 export function useKeys(keys: Keys): void {
   const latest = useRef(keys)
-  // With the page that shows them, not a moment later.
+  // A layout effect, so that keys work as soon as the page is visible.
   useLayoutEffect(() => {
     latest.current = keys
   })
@@ -54,7 +54,7 @@ export function useKeys(keys: Keys): void {
       if (event.defaultPrevented || event.altKey || document.querySelector('dialog[open]')) return
       const mod = event.ctrlKey || event.metaKey
       if (!mod && event.key.length === 1 && !areKeysOn()) return
-      // An editor has its own tree; the event's target is then only its host.
+      // An editor has a tree of its own, in which the real target is; the event's target is only its host.
       if (!mod && isTyping(event.composedPath()[0] ?? null)) return
       const key = mod ? `mod+${event.key.toLowerCase()}` : event.key
       const sequence = first && event.timeStamp - first.at < SEQUENCE_MS ? `${first.key} ${key}` : null
@@ -73,7 +73,7 @@ export function useKeys(keys: Keys): void {
   }, [])
 }
 
-/** Inputs that take no text. */
+/** Types of input elements without text. */
 const BUTTONS = new Set(['checkbox', 'radio', 'button', 'submit', 'reset', 'file'])
 
 function isTyping(target: EventTarget | null): boolean {
@@ -83,17 +83,17 @@ function isTyping(target: EventTarget | null): boolean {
 
 interface Options<Item> {
   items: readonly Item[]
-  /** A choice stays with its item, wherever new items move it. */
+  /** Identifies an item, so that the selection follows it when new items move it. */
   keyOf: (item: Item) => string
   open: (item: Item) => void
-  /** The list begins again when this changes. */
+  /** When this changes, the selection starts again. */
   reset: unknown
   more?: Keys
 }
 
 /**
- * `j` and `k` move through a list, Enter opens. Returns the chosen row. If that row has disappeared, such as an issue
- * that was resolved, they continue from its place.
+ * `j` and `k` move through a list, and Enter opens an item. Returns the selected item. If it disappears, for example
+ * because it was resolved, the keys continue from its position.
  */
 export function useListKeys<Item>({ items, keyOf, open, reset, more }: Options<Item>): Item | undefined {
   const [chosen, choose] = useState<{ key: string; at: number } | null>(null)
@@ -101,7 +101,7 @@ export function useListKeys<Item>({ items, keyOf, open, reset, more }: Options<I
   const at = items.findIndex((item) => keyOf(item) === chosen?.key)
   const current = items[at]
   const move = (by: number) => {
-    // The row below a row that disappeared is now in its place.
+    // After a row disappears, the row below it is in its place, so `j` does not advance.
     const from = current === undefined && chosen !== null ? chosen.at - (by > 0 ? 1 : 0) : at
     const next = Math.max(0, Math.min(items.length - 1, from + by))
     const item = items[next]

@@ -4,7 +4,7 @@ interface Props {
   onShow: () => void
 }
 
-/** Shows what a steady list holds back. Takes no room, so that no row moves when it appears. */
+/** Shows the changes that a steady list holds back. It takes no room, so that no row moves when it appears. */
 export function NewsButton({ text, onShow }: Props) {
   return (
     <div aria-live="polite" className="sticky top-2 z-20 flex h-0 justify-center">

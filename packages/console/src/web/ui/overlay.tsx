@@ -6,17 +6,17 @@ interface DialogProps {
   onClose: () => void
   children: ReactNode
   className?: string
-  /** The dialog closes only by its own buttons. */
+  /** Whether only its own buttons close the dialog. */
   isFirm?: boolean
 }
 
-/** The browser's own modal dialog: it keeps the focus inside, closes on Escape and gives the focus back. */
+/** The browser's modal dialog: it keeps the focus inside, closes on Escape, and then returns the focus. */
 export function Dialog({ title, onClose, children, className = 'w-full max-w-lg', isFirm = false }: DialogProps) {
   const element = useRef<HTMLDialogElement>(null)
   useLayoutEffect(() => {
     const dialog = element.current
     dialog?.showModal()
-    // Chromium focuses a part that scrolls before the fields in it.
+    // Chromium focuses a scrolling part before the fields in it, so focus the first field.
     if (document.activeElement?.matches('dialog div')) {
       dialog?.querySelector<HTMLElement>('input, select, textarea, button')?.focus()
     }
@@ -30,7 +30,7 @@ export function Dialog({ title, onClose, children, className = 'w-full max-w-lg'
       ref={element}
       aria-label={title}
       closedby={isFirm ? 'none' : 'closerequest'}
-      // The event `close` comes a moment later. By then a key may have opened the next dialog.
+      // The `close` event comes a moment later, when a key may already have opened the next dialog.
       onCancel={(event) => (isFirm ? event.preventDefault() : onClose())}
       onClose={(event) => event.currentTarget.open || onClose()}
       onClick={(event) => !isFirm && event.target === event.currentTarget && onClose()}
@@ -43,7 +43,7 @@ export function Dialog({ title, onClose, children, className = 'w-full max-w-lg'
 
 interface PopoverProps {
   label: string
-  /** Shown instead of the label: a sign, or an element that names the button itself. */
+  /** Content of the button instead of the label: a sign, or an element that contains its own name. */
   face?: ReactNode
   children: ReactNode
   /** Class of the element around the button. */
@@ -53,8 +53,8 @@ interface PopoverProps {
 }
 
 /**
- * A button with a panel beside it: the browser's own popover, which closes on Escape and on a click elsewhere. Its button is
- * its anchor (theme.css).
+ * A button with a panel: the browser's popover, which closes on Escape or a click elsewhere. The panel is anchored to
+ * its button (theme.css).
  */
 export function Popover(props: PopoverProps) {
   const { label, face, children, className = '', buttonClassName = 'field text-soft hover:bg-hover' } = props
@@ -95,7 +95,7 @@ export function MenuItem({ onClick, children }: { onClick: () => void; children:
   )
 }
 
-/** Saves a file of the server. */
+/** A menu entry that downloads a file from the server. */
 export function MenuLink({ href, children }: { href: string; children: ReactNode }) {
   return (
     <a href={href} download data-closes className={ITEM}>
@@ -105,12 +105,12 @@ export function MenuLink({ href, children }: { href: string; children: ReactNode
 }
 
 interface RowMenuProps {
-  /** Subject of the row. */
+  /** Name of the row's item. */
   name: string
   acts: readonly { word: string; act: () => void }[]
 }
 
-/** The menu of a row. It lies above the link that fills the row. */
+/** The menu of a row. It is above the link that covers the row. */
 export function RowMenu({ name, acts }: RowMenuProps) {
   if (acts.length === 0) return null
   return (

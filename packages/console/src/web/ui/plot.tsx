@@ -1,4 +1,7 @@
-/** Values over time: stacked bars for what adds up, lines for what does not. Drag to zoom, double click to see all again, click to look behind a moment. */
+/**
+ * Values over time: stacked bars for values that add up, lines for others. Drag to zoom, double click to reset, click
+ * to open the step's items.
+ */
 import { useEffect, useRef, useState, type ReactNode } from 'react'
 import { weakestMark, type CostMark } from '@tacho/contract/runs/run-text.ts'
 import { flushSync } from 'react-dom'
@@ -20,7 +23,7 @@ const SWATCHES: Record<SeriesColour, string> = {
   soft: 'bg-soft',
 }
 
-/** The sum of the previous period of the same length. */
+/** The sum of the previous period, which has the same length. */
 export interface Before {
   sum: number
   mark?: CostMark
@@ -32,28 +35,28 @@ interface Props {
   label: string
   /** Unit of the value axis, such as `Cost`. */
   unit: string
-  /** Unix seconds, ascending, one step after the other. */
+  /** Ascending Unix seconds of all steps. */
   times: readonly number[]
   stepSeconds: number
-  /** The first stands at the bottom. */
+  /** The first series is at the bottom. */
   series: readonly Series[]
-  /** Lines where values of different series, or of different times, do not add up. */
+  /** Draws lines, for values that do not add up over series or time. */
   areLines?: boolean
   format: (value: number) => string
   before?: Before | undefined
-  /** Times at which a line is drawn, in milliseconds. */
+  /** Times in milliseconds at which to draw a line. */
   lines?: readonly number[]
-  /** Above the plot, as wide as its time axis. `placeOf`: the share of the width for a moment; null: outside. */
+  /** Content above the plot, as wide as its time axis. `placeOf` returns a time's share of the width; null: outside. */
   above?: (placeOf: (time: number) => number | null) => ReactNode
-  /** The moment, in Unix seconds, at which the step that was clicked begins. */
+  /** Called with the start of the clicked step, in Unix seconds. */
   onPick: (time: number) => void
 }
 
 const HEIGHT = 280
-/** Printable width of the narrowest usual paper. */
+/** Printable width in pixels of the narrowest usual paper. */
 const PAPER_PX = 640
 const DAY_SECONDS = 86_400
-/** Names of months as in all other dates. */
+/** Names of months, as in all other dates. */
 const MONTHS = Array.from({ length: 12 }, (_, month) => monthOfYear(new Date(2026, month, 15)))
 const LABEL_PX = 12
 
@@ -76,16 +79,16 @@ export function Plot(props: Props) {
   useEffect(() => {
     const element = host.current
     if (!element || times.length === 0) return
-    // The paper is white, whatever the screen is, and its picture is taken at once.
+    // For printing, use the light colours, because paper is white. The browser takes its picture immediately.
     const colour = (name: string) => resolve(element, `--color-${name}`, isPrinting)
     const showAxis: typeof setAxisShown = isPrinting ? (change) => flushSync(() => setAxisShown(change)) : setAxisShown
     const width = () => (isPrinting ? Math.min(PAPER_PX, element.clientWidth) : element.clientWidth)
     const axis = { stroke: colour('soft'), grid: { stroke: colour('line'), width: 1 } }
     const heights = areLines ? series.map(({ values }) => [...values]) : stacked(series)
     const stacks = series.map((one, index) => ({ one, heights: heights[index] ?? [] }))
-    // The highest stack first: lower ones are drawn over it.
+    // Draw the highest stack first, because lower ones are drawn over it.
     if (!areLines) stacks.reverse()
-    // With its year, the first date of a chart would stand on the next one.
+    // Leave out the current year: otherwise the first date of a chart would overlap the next one.
     const isThisYear = new Date((times[0] ?? 0) * 1_000).getFullYear() === new Date().getFullYear()
     const barPaths = uPlot.paths.bars?.({ size: [0.85, 64], align: 0 })
     const plot = new uPlot(
@@ -103,7 +106,7 @@ export function Plot(props: Props) {
           })),
         ],
         scales: {
-          // Half a step on each side: the first and the last bar are as wide as the others.
+          // Add half a step on each side, so that the first and last bars are as wide as the others.
           x: { range: (_, from, to) => [from - stepSeconds / 2, to + stepSeconds / 2] },
           y: { range: (_, _from, to) => [0, to > 0 ? to * 1.1 : 1] },
         },
@@ -130,7 +133,7 @@ export function Plot(props: Props) {
     const onClick = () => {
       const { idx } = plot.cursor
       const time = typeof idx === 'number' ? times[idx] : undefined
-      // A drag zooms; it ends with a click too.
+      // A drag also ends with a click, so ignore it after a selection.
       if (time !== undefined && plot.select.width === 0) picked.current(time)
     }
     drawn.current.plot = plot
@@ -162,7 +165,7 @@ export function Plot(props: Props) {
 
 const NO_LINES: readonly number[] = []
 
-/** The axis of time as it is shown: pixels, and unix seconds at its ends. */
+/** The visible time axis: its position in pixels, and Unix seconds at its ends. */
 interface ShownAxis {
   left: number
   width: number
@@ -170,7 +173,7 @@ interface ShownAxis {
   max: number
 }
 
-/** A bar is in the middle of its step: `shift` seconds after its place on the scale. */
+/** Bars are centred in their step: `shift` seconds after its start. */
 function shownAxis({ bbox, scales }: uPlot, shift: number): ShownAxis {
   const { min, max } = scales['x'] ?? {}
   const ratio = window.devicePixelRatio
@@ -202,7 +205,7 @@ function drawLines({ ctx, bbox }: uPlot, lines: readonly number[], axis: ShownAx
   ctx.restore()
 }
 
-/** The height at which each series ends, above those before it. */
+/** The upper end of each series, stacked on the earlier ones. */
 function stacked(series: readonly Series[]): number[][] {
   let below: number[] = []
   return series.map(({ values }) => (below = values.map((value, at) => (value ?? 0) + (below[at] ?? 0))))
@@ -211,7 +214,7 @@ function stacked(series: readonly Series[]): number[][] {
 const markAt = (series: readonly Series[], at: number): CostMark =>
   weakestMark(series.map(({ marks }) => marks?.[at] ?? ''))
 
-/** Says how high the highest bar is, above it. */
+/** Writes the value of the highest bar above it. */
 function labelHighest(plot: uPlot, format: (value: number, at: number) => string, colour: string): void {
   const [times = [], highest = []] = plot.data
   const { min = 0, max = 0 } = plot.scales['x'] ?? {}
@@ -237,7 +240,7 @@ function labelHighest(plot: uPlot, format: (value: number, at: number) => string
   ctx.restore()
 }
 
-/** Names, colours and sums; while the pointer is over the plot, the values of that time. */
+/** Names, colours and sums of the series; while the pointer is over the plot, the values at that time. */
 function Legend({ times, series, areLines = false, format, before, at }: Props & { at: number | null }) {
   const sumOf = ({ values }: Series) => values.reduce<number>((sum, value) => sum + (value ?? 0), 0)
   const whole = series.reduce((sum, one) => sum + sumOf(one), 0)
@@ -285,7 +288,7 @@ function Legend({ times, series, areLines = false, format, before, at }: Props &
   )
 }
 
-/** A template of uPlot with 24 hours and dates such as `Nov 3, 2026`, as everywhere else. */
+/** A date template of uPlot with a 24-hour clock and dates such as `Nov 3, 2026`. */
 function withoutHalfDays(template: string, isThisYear: boolean): string {
   return template
     .replace('{M}/{D}/{YY}', isThisYear ? '{MMM} {D}' : '{MMM} {D}, {YYYY}')
@@ -293,7 +296,7 @@ function withoutHalfDays(template: string, isThisYear: boolean): string {
     .replace(/\{h\}((?::\{\w+\})*)\{aa\}/, (_, hourRest: string) => `{HH}${hourRest || ':00'}`)
 }
 
-/** A canvas knows no variables. */
+/** The value of a CSS variable, because a canvas cannot use variables. */
 function resolve(element: HTMLElement, name: string, isLight: boolean): string {
   const probe = document.createElement('span')
   if (isLight) probe.style.colorScheme = 'light'
@@ -304,7 +307,7 @@ function resolve(element: HTMLElement, name: string, isLight: boolean): string {
   return color
 }
 
-/** Changes when the page turns light or dark. */
+/** Returns a number that changes when the page turns light or dark. */
 function useLooks(): number {
   const [looks, setLooks] = useState(0)
   useEffect(() => {

@@ -1,7 +1,7 @@
 import { useEffect, useState } from 'react'
 import { flushSync } from 'react-dom'
 
-/** The browser takes its picture of the page right after this event: what is only on paper must be there by then. */
+/** Whether the page is being printed. The browser captures the page right after its event, so render synchronously. */
 export function useIsPrinting(): boolean {
   const [isPrinting, setPrinting] = useState(false)
   useEffect(() => {

@@ -1,4 +1,4 @@
-/** Chooses the time that a page shows. The address contains the choice. */
+/** A control to choose the period of a page. The address contains the choice. */
 import { useState } from 'react'
 import { Field } from './field.tsx'
 import { Choice } from './filters.tsx'
@@ -18,7 +18,7 @@ const OPTIONS = (Object.keys(PERIODS) as Since[]).map((since) => [since, WORDS[s
 const EXACT = 'exact'
 const OTHER = 'other'
 
-/** `Last 7 days`, or `Nov 3, 14:00 to Nov 4, 09:00`. */
+/** A range in words: `Last 7 days`, or `Nov 3, 14:00 to Nov 4, 09:00`. */
 export function rangeText({ since, from, to }: Range): string {
   if (since !== undefined) return WORDS[since]
   const [start, end] = [from, to].map((time) => time && minuteOfDay(Date.parse(time)))
@@ -26,7 +26,7 @@ export function rangeText({ since, from, to }: Range): string {
   return start ? `Since ${start}` : end ? `Until ${end}` : 'Any time'
 }
 
-/** Name of the period before a range, such as `the 7 days before`. */
+/** The period before a range in words, such as `the 7 days before`. */
 export function beforeText(range: Range, byDefault: Since): string {
   const { since } = orDefault(range, byDefault)
   return since === undefined ? 'the same time before' : `the ${WORDS[since].replace(/^Last /, '')} before`
@@ -35,7 +35,7 @@ export function beforeText(range: Range, byDefault: Since): string {
 interface Props {
   label: string
   range: Range
-  /** Range of a page without one in its address; null: any time. */
+  /** The default period of the page; null: any time. */
   byDefault: Since | null
   onChange: (range: Range) => void
 }
@@ -113,7 +113,7 @@ function ExactDialog({ range, onChange, onClose }: DialogProps) {
   )
 }
 
-/** A local time without a zone, as the browser's field needs it. */
+/** A local time without a zone, in the form of the browser's time field. */
 function localText(iso: string | undefined): string {
   if (iso === undefined) return ''
   const time = new Date(iso)

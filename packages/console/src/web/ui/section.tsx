@@ -4,7 +4,7 @@ import { useTitle } from './browser.ts'
 interface SectionProps {
   title: string
   note?: ReactNode
-  /** Why the part could not be read. The other parts of the page stay. */
+  /** The error if this part could not be read. Other parts of the page stay. */
   error?: unknown
   children: ReactNode
   className?: string
@@ -23,12 +23,12 @@ export function Section({ title, note, error, children, className = 'mt-6' }: Se
   )
 }
 
-/** A sentence where there is nothing to list. */
+/** A sentence for an empty list. */
 export function Nothing({ children }: { children: ReactNode }) {
   return <p className="py-2 text-sm text-soft">{children}</p>
 }
 
-/** Shown in place of a part that polls and could not be read. */
+/** Shown instead of a polling part that could not be read. */
 export function Unread() {
   return <Nothing>This could not be read. It is tried again by itself.</Nothing>
 }
@@ -55,7 +55,7 @@ interface SectionPageProps {
   children: ReactNode
 }
 
-/** A page of the settings: its subject and its content. */
+/** A page of the settings: title and content. */
 export function SectionPage({ title, note, act, children }: SectionPageProps) {
   useTitle(title)
   return (

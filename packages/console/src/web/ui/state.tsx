@@ -1,4 +1,4 @@
-/** States, drawn the same everywhere. */
+/** Renders states, in the same way everywhere. */
 import type { ReactNode } from 'react'
 import { STATES, type StateName } from '../text/state-styles.ts'
 import { Chip, type Tone } from './chip.tsx'
@@ -7,7 +7,7 @@ interface Props {
   is: StateName
   /** Text shown on hover. */
   note?: string | undefined
-  /** Text in place of the word of the state. */
+  /** Text instead of the state's word. */
   children?: ReactNode
 }
 
@@ -31,7 +31,7 @@ export function State({ is, note, children }: Props) {
 
 const TEXTS: Partial<Record<Tone, string>> = { green: 'text-green', red: 'text-red', amber: 'text-amber' }
 
-/** The sign of a state alone, for a place where words already name the state. */
+/** Only the sign of a state, for places where words already name the state. */
 export function StateSign({ is, note }: Omit<Props, 'children'>) {
   const [tone, sign] = STATES[is]
   return (
@@ -41,7 +41,7 @@ export function StateSign({ is, note }: Omit<Props, 'children'>) {
   )
 }
 
-/** A state within a text: its word and colour, without a background. */
+/** A state within a sentence: word and colour, without a background. */
 export function StateText({ is, children }: Omit<Props, 'note'>) {
   const [tone, sign, word] = STATES[is]
   return (
@@ -52,5 +52,5 @@ export function StateText({ is, children }: Omit<Props, 'note'>) {
   )
 }
 
-/** Marks what changed on the disk since it was written. */
+/** Marks an item whose stored data were changed on disk. */
 export const DamagedChip = ({ note }: { note: string }) => <State is="DAMAGED" note={note} />

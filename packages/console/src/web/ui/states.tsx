@@ -26,7 +26,7 @@ interface Note {
   action?: ReactNode
 }
 
-/** Says what will be here and how to get it. */
+/** Explains what will appear here and how to get it. */
 export function Empty({ title, children, action }: Note) {
   return (
     <div className="mx-auto flex max-w-xl flex-col items-start gap-2 px-4 py-14">
@@ -67,14 +67,14 @@ export function NotFound() {
 }
 
 /**
- * Whether the page has nothing to show: no data yet, or access was refused. During an outage, and below the dialog of a session
- * that has ended, a page keeps the data that it has read.
+ * Whether the page has nothing to show: no data yet, or access was refused. During an outage or after the session
+ * ended, a page keeps the data that it has.
  */
 export function isBlocking(error: unknown, data: unknown): boolean {
   return error !== null && (data === undefined || !(isTemporary(error) || refusalOf(error)?.status === 401))
 }
 
-/** The error, the data that are safe, the remedy, and the id with which the server's log can be searched. */
+/** Describes an error: what happened, which data are safe, what to do, and the id to search for in the server's log. */
 export function Trouble({ error, retry }: { error: unknown; retry?: () => void }) {
   const refusal = refusalOf(error)
   if (refusal?.status === 404) return <NotFound />
@@ -100,7 +100,7 @@ export function PageTrouble({ error, reset }: { error: unknown; reset: () => voi
   return isCodeMissing(error) ? <CodeMissing /> : <Trouble error={error} retry={reset} />
 }
 
-/** The server has other code than when this page was opened, unless it does not answer anything. */
+/** Shown if the code of a page is missing because the server was updated, unless the server does not answer at all. */
 function CodeMissing() {
   const [isAnswering] = useState(() => Date.now() - lastAnswer.at < ANSWERED_MS)
   return (
@@ -113,10 +113,12 @@ function CodeMissing() {
   )
 }
 
-/** A visible page asks the server every two seconds. */
+/**
+ * Time after the last reply in which the server counts as answering: a visible page sends a request every two seconds.
+ */
 const ANSWERED_MS = 5_000
 
-/** Error messages of Chromium, Firefox and Safari if the server does not have the code of a page. */
+/** Messages of Chromium, Firefox and Safari if the code of a page cannot be loaded. */
 const NO_SCRIPT = /dynamically imported module|Importing a module script failed|Unable to preload/
 
 const isCodeMissing = (error: unknown): boolean => error instanceof Error && NO_SCRIPT.test(error.message)
@@ -144,7 +146,7 @@ export function explain(error: unknown): string {
   return 'Recorded data is safe. Check the connection, then try again.'
 }
 
-/** Why an act failed, beside its button. */
+/** Shows beside the button why its act failed. */
 export function Refused({ error, className = '' }: { error: unknown; className?: string }) {
   if (!error) return null
   return (

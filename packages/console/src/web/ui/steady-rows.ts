@@ -1,6 +1,6 @@
 /**
- * A list whose order stays while a person works in it. Rows are up to date in their places; what came, moved or left
- * meanwhile is counted, and shown on demand.
+ * A list whose order stays while a person works in it. Rows are updated in place; changes of the order
+ * are counted, and shown on demand.
  *
  *   live ──a row is chosen, reached by keyboard or under the pointer──► steady, in the order on screen
  *   steady ──nothing of that any more, or another list──► live
@@ -13,26 +13,25 @@ export interface Listed {
 }
 
 /**
- * The rows in their places, each as it is now; the number of rows that have come since, and of those that match no longer.
- *
- * @param newest the first page as it is now.
+ * The present rows in the shown order, the number of new rows, and the number of rows that no longer match.
+ * @param newest the current first page.
  */
 export function newsOf<Row extends Listed>(shown: readonly Row[], newest: readonly Row[]) {
   const now = new Map(newest.map((row) => [row.id, row]))
   const items = shown.map((row) => now.get(row.id) ?? row)
   const known = new Set(shown.map(({ id }) => id))
-  // Rows after the last known one are older: the list shows them further down.
+  // Rows after the last known one are older: the list shows them on later pages.
   const last = newest.findLastIndex(({ id }) => known.has(id))
   const until = shown.length === 0 ? newest.length : last + 1
   const isReplaced = shown.length > 0 && last < 0
   const news = newest.slice(0, isReplaced ? newest.length : until).filter(({ id }) => !known.has(id)).length
-  // Rows after the last one that is still there may lie behind the end of the page.
+  // Rows after the last remaining one may be on a later page, so they do not count as gone.
   const end = shown.findLastIndex(({ id }) => now.has(id))
   const gone = shown.slice(0, end + 1).filter(({ id }) => !now.has(id)).length
   return { items, news, gone }
 }
 
-/** The rows that must move for the order of `newest`: a row that was detected again goes to the front. */
+/** The number of rows that must move to get the order of `newest`: a row that was detected again moves to the front. */
 export function movedOf(shown: readonly Listed[], newest: readonly Listed[]): number {
   const places = new Map(shown.map(({ id }, index) => [id, index]))
   let first = Number.POSITIVE_INFINITY
@@ -47,9 +46,8 @@ export function movedOf(shown: readonly Listed[], newest: readonly Listed[]): nu
 }
 
 /**
- * The rows of a steady list, and how many rows changed without showing it.
- *
- * @param removed rows that the person's own acts took from the list: they leave at once, and come back to their places.
+ * The rows of a steady list, and the number of hidden changes.
+ * @param removed rows that the person's own acts removed. They disappear at once, and an undo restores their position.
  */
 export function steadyRows<Row extends Listed>(
   shown: readonly Row[],
@@ -58,7 +56,7 @@ export function steadyRows<Row extends Listed>(
 ): { items: readonly Row[]; changed: number } {
   const now = new Set(newest.map(({ id }) => id))
   const left = shown.filter(({ id }) => now.has(id) || !removed.has(id))
-  // With nothing on screen, no row can move.
+  // If nothing is visible, no row can move, so show the new rows.
   if (left.length === 0) return { items: newest, changed: 0 }
   const { items, news, gone } = newsOf(left, newest)
   const known = new Set(left.map(({ id }) => id))
@@ -71,7 +69,7 @@ const NONE: ReadonlySet<string> = new Set()
 
 interface SteadyOptions {
   isSteady: boolean
-  /** Names the list: another one begins in its own order. */
+  /** Identifies the list. Another list starts with its own order. */
   list: string
 }
 
@@ -82,16 +80,16 @@ export function useSteadyRows<Row extends Listed>(newest: readonly Row[], { isSt
     setStored(isSteady ? { list, rows: newest } : null)
     setRemoved(NONE)
   }
-  // The order is fixed when work in the list begins, and freed when it ends; a new row changes neither.
+  // Fix the order when work in the list begins, and release it when it ends. New rows change neither.
   useEffect(show, [isSteady, list])
   const shown = stored?.list === list ? steadyRows(stored.rows, newest, removed) : { items: newest, changed: 0 }
   return { ...shown, show, remove: (ids: readonly string[]) => setRemoved((before) => before.union(new Set(ids))) }
 }
 
-/** How long a tap counts as a pointer on the list: between two taps, the finger is in the air. */
+/** How long a tap counts as a pointer on the list, because the finger is lifted between taps. */
 const TOUCHED_MS = 10_000
 
-/** Whether the pointer or the focus of the keyboard is in an element, or a finger was there lately. */
+/** Whether the pointer or keyboard focus is in an element, or a finger was a moment ago. */
 export function useTouched() {
   const [isOver, setOver] = useState(false)
   const [isFocused, setFocused] = useState(false)

@@ -6,7 +6,7 @@ type Options<Value> = readonly (readonly [value: Value, word: string])[]
 
 type Props<Value extends string> = { label: string; className?: string } & (
   | { options: Options<Value>; value: Value; onChange: (value: Value) => void }
-  /** Each tab is a page of its own. */
+  /** Each tab is a separate page. */
   | {
       options: Options<NonNullable<LinkProps['to']>>
       params: NonNullable<LinkProps['params']>
@@ -17,7 +17,7 @@ type Props<Value extends string> = { label: string; className?: string } & (
 const TAB =
   'tabular -mb-px border-b-2 border-transparent py-1.5 text-sm whitespace-nowrap text-soft hover:text-ink data-[status=active]:border-accent data-[status=active]:font-medium data-[status=active]:text-ink'
 
-/** Parts of a page, or pages of one thing. */
+/** Tabs for parts of a page, or for several pages about one item. */
 export function Tabs<Value extends string>(props: Props<Value>) {
   const { label, className = '' } = props
   const isPages = 'params' in props
@@ -67,7 +67,7 @@ const PAGES = [
   ['/w/$workspace/$environment/judge', 'Judge'],
 ] as const
 
-/** The same runs: one by one, by session, or by what their payloads say. */
+/** Tabs of the runs: as a list, by session, or by a search in payloads. */
 export function RunsTabs() {
   return <Tabs label="Runs" options={PAGES} params={route.useParams()} search={readRange(useLocation().search)} />
 }
