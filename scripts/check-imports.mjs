@@ -1,5 +1,8 @@
-// Imports run one way: contract <- policy <- server <- cli, contract <- client <- cli | console, and policy <- sdk | console; inside the server http | jobs -> domain -> storage -> contract. Every layer has the same rooms, and nothing flat beside them but its entry.
-// storage/storage.ts takes its methods from the types of the acts in storage/sql. Exported functions of the server have different names, and source files at most 400 lines. A table of allowed imports is easier to read than lint rules of forbidden ones. oxlint finds import cycles.
+// Checks that imports run one way: contract <- policy <- server <- cli, contract <- client <- cli | console, and policy
+// <- sdk | console; inside the server http | jobs -> domain -> storage -> contract. Every layer has the same rooms, and
+// beside them only its entry file. storage/storage.ts takes its methods from the types of the acts in storage/sql.
+// Exported functions of the server must have different names, and source files at most 400 lines. A table of allowed
+// imports is easier to read than lint rules of forbidden ones. oxlint finds import cycles.
 import { globSync, readFileSync } from 'node:fs'
 import path from 'node:path'
 import { fileURLToPath } from 'node:url'

@@ -1,5 +1,5 @@
-// Holds the upgrade notes in docs/operations.md: each version has a section, newest first, which names the schema that it brings and says
-// what to do.
+// Checks the upgrade notes in docs/operations.md: each version has a section, newest first, that names its schema and
+// says what to do.
 //   node scripts/check-upgrades.mjs           reports what is missing
 //   node scripts/check-upgrades.mjs --write   begins the section of this version, and writes its schema
 import { readdirSync, readFileSync, writeFileSync } from 'node:fs'

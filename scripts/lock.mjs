@@ -1,8 +1,9 @@
 // npm omits an optional package from package-lock.json if the registry does not have it (a mirror may have only some
 // platforms). Then `npm ci` refuses that file everywhere. This script adds the missing entries: enough for npm to skip them
 // on other platforms, and to fetch them on their own. Run it after every `npm install`.
-// It also names the file of each package: without that, `npm ci` reads the list of all versions of each, and takes twice as long. npm asks
-// the registry that is configured instead of the public one, so no other may stand there.
+// It also adds the URL of each package's file: without it, `npm ci` reads the list of all versions of each package, and
+// takes twice as long. The URL must be of the public registry, because npm replaces only that one by the configured
+// registry.
 //   node scripts/lock.mjs           completes package-lock.json, also that of the pinned Node
 //   node scripts/lock.mjs --check   only reports what is missing
 import { readFileSync, writeFileSync } from 'node:fs'

@@ -1,8 +1,9 @@
 // Makes the package that is published from packages/sdk, and prints the path of its tarball.
 //   scripts/node scripts/pack-sdk.mjs <folder>
-// Sources are bundled into parts that entries share, with the policy engine: it comes from packages of this repository that are not published,
-// and the SDK must have no dependencies. The CommonJS modules are the same text with other imports and exports, and have the same file names:
-// npm sorts files by name, so gzip stores each pair almost once. That only works for files below 32 kB, its window.
+// The sources are bundled into parts that entries share. The policy engine is bundled too: its packages are not
+// published, and the SDK must have no dependencies. The CommonJS modules have the same text apart from imports and
+// exports, and the same file names. npm sorts files by name, so gzip stores each pair almost once, but only for files
+// below 32 kB, which is its window.
 import { execFileSync, spawnSync } from 'node:child_process'
 import { cpSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import path from 'node:path'

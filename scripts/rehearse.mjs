@@ -1,5 +1,5 @@
-// Rehearses a release on this machine: tags it in a copy of this clone, publishes it to registries that run here, installs from there in empty
-// projects, starts the server, and records a run with each runtime. Prints seconds and megabytes.
+// Rehearses a release on this machine: tags it in a copy of this clone, publishes it to local registries, installs it
+// from there in empty projects, starts the server, and records a run with each runtime. Prints seconds and megabytes.
 //   node scripts/rehearse.mjs <folder>             a new folder outside of the clone
 //   node scripts/rehearse.mjs <folder> <release>   with a release that was made before
 // REHEARSE_RUNTIMES: folders of more `node`, `bun` and `deno`. REHEARSE_PYTHONS: interpreters; else python3.10 to python3.14 on the PATH.

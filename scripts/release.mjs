@@ -1,8 +1,9 @@
 // Makes everything that a release publishes, in one folder:
 //   npm run release               writes to ./release
 //   npm run release -- <folder>
-// The packages of the server and of both SDKs, the Helm chart, a list of components (CycloneDX) of each, the changes of this version, the newest
-// version for `tacho version --check`, and checksums. Then it checks them as the registries do. Both workflows call it, and publish what it made.
+// That is: the packages of the server and of both SDKs, the Helm chart, a list of components (CycloneDX) for each, the
+// changes of this version, the newest version for `tacho version --check`, and checksums. Then it checks the packages
+// as the registries do. Both workflows call this script, and publish its files.
 import { spawnSync } from 'node:child_process'
 import { createHash } from 'node:crypto'
 import { cpSync, mkdirSync, mkdtempSync, readFileSync, readdirSync, rmSync, statSync, writeFileSync } from 'node:fs'

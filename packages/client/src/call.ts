@@ -5,7 +5,7 @@ import type { ErrorOf } from '@tacho/contract/web/route-errors.ts'
 import type { Static, TSchema } from 'typebox'
 import type { JsonText } from './json-text.ts'
 
-/** Calls one endpoint. Always resolves, and rejects only for programming errors. */
+/** Calls one endpoint. Resolves even if the call fails; rejects only for programming errors. */
 export type Call<R extends Route> = (...callArguments: Arguments<R>) => Promise<Result<R>>
 
 /** One call per row of a table, by name. Rows that only redirect a browser are left out. */

@@ -109,7 +109,7 @@ async function replay(file: string, words: string[], options: ReplayOptions): Pr
   if (recorded) printLine(`Recorded as ${printable(recorded)}.`)
 }
 
-/** The mode. A changed agent asks its models something else, so the tape cannot answer for them. */
+/** A changed agent has live models (mode `tools`), because the tape has no answers to its new requests. */
 function modeFor({ prompt, stubs, readOnly }: ReplayOptions): ReplayMode {
   return prompt !== undefined || stubs !== undefined || readOnly !== undefined ? 'tools' : 'strict'
 }

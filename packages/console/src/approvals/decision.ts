@@ -1,13 +1,14 @@
 /**
- * One decision of a person, from the button to the service's word. The cache of the page holds it, so every screen that shows
- * the request knows it: while a decision is under way, no other can be sent.
+ * A person's decision, from the button to the service's verdict. It is in the page's cache, so that every view of the
+ * request knows it. While a decision is under way, no other can be sent.
  *
  *   (none) ── decide ──> sending ── answered ─────────────────────────────> said
  *                           │                                                 ▲
  *                           ├─ offline: nothing left the device ──> not_sent ─┤
  *                           └─ no answer within seconds ──────────> unknown ──┘ the service says what is true
  *
- * Only `said` lets a person decide again. Nothing is sent by itself: not_sent and unknown read the request until there is an answer.
+ * A person can decide again only after `said`. Nothing is sent again automatically: not_sent and unknown read the
+ * request until there is a reply.
  */
 import type { Decision } from '@tacho/contract/approvals/approval.ts'
 import type { OperatorApproval } from '@tacho/contract/approvals/operator-approval.ts'

@@ -1,6 +1,6 @@
 /**
- * The checked conditions of the policies, with their compiled patterns, over the processes of the hooks. The file is signed with the API
- * key, as the file of policies is: another program must not be able to change what a condition finds.
+ * Caches the policies' checked conditions and compiled patterns across the processes of the hooks. Like the file of
+ * policies, the file is signed with the API key, so that no other program can change the result of a condition.
  *
  *   signature (32 bytes) | length of the list | the list, as JSON: [source, numbers] of each pattern, [source, tree] of each condition | the programs
  */

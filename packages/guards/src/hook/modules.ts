@@ -1,6 +1,6 @@
 /**
- * Hooks for agents that have no commands, but load a module into their own process. The module runs our installed command, so that
- * nothing but a whole answer lets a tool run, and is a file of ours whole.
+ * Hooks for agents that run no commands, but load a module into their own process. The module runs our installed
+ * command, so a tool runs only after a complete answer. The whole file of the module is ours.
  */
 import { AGENTS, type AgentName } from './agents.ts'
 import { timeoutOf } from './settings.ts'

@@ -1,5 +1,6 @@
 /**
- * A service that is down or silent costs a session one second: the first hook waits for it, and a file tells the later ones not to.
+ * Limits the delay by a service that is down or silent to one second per session: the first hook waits, and writes a
+ * file that keeps later hooks from waiting.
  *
  *   answering --no answer within a second--> out --a minute, or a new session--> answering
  */

@@ -4,7 +4,8 @@
  *   PreToolUse --ALLOW, a person approved--> no answer: the agent's own rules decide
  *              --WARN--> a message      --BLOCK, rejected, too late, no policies--> deny
  *
- * Events go to the spool first. The hooks after a tool and of the session deliver them, and what earlier hooks left.
+ * Events go to the spool first. The hooks after a tool, and those of the session, deliver them together with the events
+ * that earlier hooks left.
  */
 import { randomUUID } from 'node:crypto'
 import { keepConditionsIn } from '@tacho/policy/compile.ts'

@@ -1,12 +1,12 @@
 /**
- * The accepted definitions of a server's tools, to notice a tool that changes or appears after people accepted the server ("rug
- * pull"). One file for each server (command line or address), with digests only, shared by all connections of a user of this
- * machine to one service: another API key or a new environment accepts nothing.
+ * The accepted definitions of a server's tools, to detect tools that change or appear after people accepted the server
+ * ("rug pull"). There is one file for each server (command line or address), with digests only. All connections of a
+ * user of this machine to one Tacho service share it, so another API key or a new environment accepts nothing.
  *
  *   no file --first list, whole--> accepted --another digest, another tool--> flagged --accept--> accepted
  *                                      ^----------the accepted digest again------/
  *
- * Only the first connection to a server accepts by itself. A reconnect never does.
+ * Only the first connection to a server accepts automatically. A reconnect never does.
  */
 import { mkdirSync, readdirSync, readFileSync, renameSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { randomUUID } from 'node:crypto'

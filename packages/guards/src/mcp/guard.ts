@@ -1,6 +1,6 @@
 /**
- * Stands between one MCP client and one MCP server. It reads only tools/call, the list of tools, tasks and cancellations;
- * every other message passes. Each side gets what was read from the other, written again.
+ * Stands between one MCP client and one MCP server. Handles tools/call, the list of tools, tasks and cancellations;
+ * every other message passes. Each side gets the parsed messages of the other, written anew.
  *
  * A server may answer a call with questions (`input_required`); the client then repeats the call with the answers. The answers
  * are part of the input: the repeated call is judged, approved and recorded with them.
@@ -233,7 +233,7 @@ export class McpGuard {
     const forward = async (): Promise<Message> => {
       progress?.stop()
       const answered = new Promise<Answer>((resolve, reject) => (call.forwarded = { resolve, reject }))
-      // Handle a rejection now: the connection may end before the line below waits for it.
+      // Ignore a rejection here: if the connection ends now, the code below is not yet waiting for the answer.
       answered.catch(() => undefined)
       await toServer(text)
       const answer = await answered

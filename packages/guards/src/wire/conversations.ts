@@ -5,7 +5,7 @@
  *   quiet --a request continues it--> asking --the answer asks for tools--> working --a request has results--> asking
  *     ^---------------------------------/ the answer is final, or failed
  *
- * Any other request begins a conversation, in the run of the program. It gets a run of its own if
+ * Any other request begins a conversation in the program's run. The conversation gets its own run if
  *   - its prompt is in the input of an open tool call: the conversation of the call is its parent, and its run ends with the call;
  *   - another conversation is asking;
  *   - another conversation is working, and this one has tools, but not the same tools and system prompt.

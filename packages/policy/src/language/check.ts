@@ -46,8 +46,8 @@ type Locals = ReadonlyMap<string, Type>
 type Refuse = (node: Node, message: string) => void
 
 /**
- * The type of an expression that follows the rules (rules.ts). Rejects every operation that always fails; its result then
- * counts as dyn, to report one mistake only once.
+ * The type of an expression that follows the rules (rules.ts). Rejects every operation that always fails. The result of
+ * such an operation counts as dyn, so that one mistake is reported once.
  */
 export function checkTypes(root: Node, refuse: Refuse): Type {
   function visit(node: Node, locals: Locals): Type {

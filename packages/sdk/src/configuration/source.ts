@@ -7,10 +7,10 @@
  *                          +--401, 403--> stopped                  keeps the loaded configuration
  *   any --close--> stopped
  *
- * Beside it, where the service offers it, a request waits for a change all the time (`#watch`).
+ * If the service supports it, a long poll also waits for changes (`#watch`).
  *
- * A timer is no proof of freshness: it stands still in a frozen process, a snapshot and a laptop that sleeps. So a call that is
- * judged after the next refresh was due refreshes first (`fresh`), within its wait.
+ * A timer does not prove freshness: it stops in a frozen process, a snapshot or a sleeping laptop. So if a refresh is
+ * overdue, a call first refreshes, within its wait (`fresh`).
  */
 import type { Core } from '../core.ts'
 import type { HttpResult } from '../delivery/http.ts'
@@ -134,8 +134,8 @@ export class ConfigurationSource {
   }
 
   /**
-   * Before a call is judged: the first configuration, or a newer one if a refresh is due. An outage costs one call for each
-   * attempt this wait, because the next attempt is due later.
+   * Waits, before a call is judged, for the first configuration, or for a newer one if a refresh is due. In an outage,
+   * one call waits for each attempt, because the next attempt is due later.
    */
   async fresh(timeoutMs: number): Promise<void> {
     if (!this.#current) return void (await this.ready(timeoutMs))

@@ -1,5 +1,5 @@
 /**
- * The life of a call, from the model's words to its end. The first line is seen by integrations alone (asked-calls.ts):
+ * The life of a call, from the model's answer to its end. Only integrations see the first line (asked-calls.ts):
  *
  *   asked --cut, unreadable, unknown tool, unfit arguments, declined by the framework--> never ran
  *     \--> judged --policies, detectors--> ALLOW, WARN ---------------------------> running --> returned, failed, cancelled

@@ -1,5 +1,5 @@
 /**
- * The caller of a guarded call, who may leave while a person is asked: then nothing runs under the approval.
+ * The caller of a guarded call. If it leaves while a person is asked, nothing runs under the approval.
  *
  *   waits --the call runs or is refused--> closed
  *     \--timeout, abort, the end of the run or process--> gone     \--another process continues the run--> handed over

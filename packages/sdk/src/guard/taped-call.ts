@@ -1,6 +1,6 @@
 /**
- * In a replay, a tape answers guarded tools. `tacho replay` sets TACHO_REPLAY to the address of the tape; then a
- * guarded tool runs only if the answer says so. The answer comes from another process, which has the cursor.
+ * In a replay, a tape answers guarded tools. `tacho replay` sets TACHO_REPLAY to the address of the process that has
+ * the tape and its cursor. A guarded tool runs only if the answer of that process says so.
  */
 import { environment, type Core } from '../core.ts'
 import { timers } from '../delivery/runtime.ts'

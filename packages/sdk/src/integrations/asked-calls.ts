@@ -8,7 +8,7 @@
  *     |--its run ends, and a person decides in the framework--> waits; a later run continues it
  *     \--its run ends, and it was cut, unreadable, of an unknown tool or unfit--> never ran
  *
- * A call of a tool that no guard has is the host's: nobody knows whether it ran.
+ * If no guard has the tool, the host runs the call, and it is unknown whether it ran.
  */
 import { coreOf, sharedIn } from '../border.ts'
 import { childSpan, type Context } from '../recording/context.ts'

@@ -4,8 +4,8 @@
  *   PreToolUse --authorized--> the tool runs --> PostToolUse, PostToolUseFailure: TOOL_CALL
  *             \--refused----> deny, with the reason
  *
- * A hook of the host may change the input; then that input is decided too. Hooks of settings files run in Claude Code, which
- * takes their input without asking: so the input that ran is compared with those that were authorized.
+ * If a hook of the host changes the input, the new input is judged too. Hooks in settings files run inside Claude Code,
+ * which uses their input without another decision. So the input that ran is compared with the authorized ones.
  */
 import type { Context } from '../recording/context.ts'
 import { detached } from '../delivery/detach.ts'

@@ -1,6 +1,6 @@
 /**
- * The calls of a run that are under way, for its end: a run whose function returned can still work, because a framework
- * calls a model in the background.
+ * The calls of a run that are under way. They delay the run's end: after its function returned, a framework may still
+ * call a model in the background.
  *
  *   returned --nothing is under way, or a stream that was read before is read no further--> ended
  *     \--a call has no answer yet, or its stream is read on--> late --all have ended, and none followed--> ended

@@ -1,7 +1,7 @@
 /**
- * An experiment on disk. Its folder has `experiment.json` (what is replayed with what, written once all tapes are there),
- * `tapes`, and `log.jsonl`: a line for each result, and for what each replay has cost so far. So a killed experiment goes on with
- * the runs that have no result, and knows what it spent.
+ * An experiment on disk. Its folder contains `experiment.json` (the runs and settings, written when all tapes are
+ * there), `tapes`, and `log.jsonl`, with a line for each result and for the cost of each replay so far. So a killed
+ * experiment continues with the runs that have no result, and knows what it has spent.
  *
  *   choosing --experiment.json is written--> replaying --each run has a result--> complete
  *   killed while choosing: begins anew; killed while replaying: replays that have no result begin anew

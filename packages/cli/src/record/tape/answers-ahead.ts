@@ -1,12 +1,13 @@
 /**
- * Answers in advance. In a long row of tool calls, one answer carries those of the next calls too: the agent asks once for
- * hundreds of them. It uses them while it goes on as recorded, and names the last that it used when it asks again.
+ * Answers in advance. In a long row of tool calls, one answer also contains those of the next calls, so the agent asks
+ * only once for hundreds of calls. It uses these answers as long as it continues as recorded. With its next question,
+ * it names the last answer that it used.
  *
  *   known --a row begins, one client asks--> out --it asks again--> those up to the one that it names were used, the others not
  *                                             |--it asks a model, or ends--> its events say how many were used
  *                                             \--another client asks--> each may be used once; none are given out any more
  *
- * The last call of a row is always asked for. So nothing but a difference can follow while answers are out.
+ * The agent always asks for the last call of a row. So while answers are out, any other question is a difference.
  */
 import { hash } from 'node:crypto'
 import { isObject } from '@tacho/contract/record/payload-reader.ts'

@@ -1,6 +1,7 @@
 /**
- * A dataset: tapes with a name and versions, in a folder beside the code. `versions.jsonl` has a line for each change, and
- * `tapes` has the files, which no later version removes. So `name@3` is the same runs for ever, also after retention.
+ * A dataset: tapes with a name and versions, in a folder beside the code. `versions.jsonl` has a line for each change.
+ * `tapes` has the files, which no later version removes. So `name@3` always means the same runs, even after retention
+ * has removed them.
  */
 import { appendFileSync, existsSync, lstatSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import path from 'node:path'

@@ -1,6 +1,6 @@
 /**
- * An index of a tape's tool calls by tool and input. Among thousands, it finds a call at once, in whatever order
- * the agent asks. Inputs with masked members are found by the others, and then compared.
+ * An index of a tape's tool calls by tool and input. It finds a call among thousands at once, in whatever order the
+ * agent asks. An input with masked members is found by its other members, and then compared.
  *
  * Also tells which approvals led to no call: a stop, or the end of the caller, may come between decision and call.
  */

@@ -1,7 +1,7 @@
 /**
  * A tape: one run as a file that people can review and keep in git. JSON Lines in a stable order; the first line is the head.
- * The reader takes files of strangers: it checks size, lines, depth and every member, and nothing in a tape names a file, a
- * program or an address.
+ * A tape may come from a stranger, so the reader checks size, lines, depth and every member. Nothing in a tape names a
+ * file, a program or an address.
  */
 import { createHash } from 'node:crypto'
 import type { ToolLabel } from '@tacho/contract/policies/tool-labels.ts'

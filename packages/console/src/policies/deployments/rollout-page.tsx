@@ -28,7 +28,7 @@ const route = getRouteApi('/w/$workspace/$environment/rollout')
 const REFRESH_MS = 5_000
 const SHOWN = 200
 
-/** Deployed versions in each environment of the workspace, and the changes in this one. */
+/** Deployed versions in each environment of the workspace, and the deployments in the page's environment. */
 export function RolloutPage() {
   const { place } = route.useRouteContext()
   const environments = useQuery(environmentsQuery(place.workspace.id))

@@ -1,6 +1,6 @@
 /**
- * Requests for approval that a hook waits for: a small file for each, because the agent can kill the hook. A later hook finds the file of a
- * dead process, and records that nobody waits for the request any more.
+ * Approval requests that a hook waits for: a small file for each, because the agent may kill the hook. If the process
+ * has died, a later hook finds the file and records that nobody waits for the request any more.
  *
  *   asked --a decision, the agent stops the hook--> (deleted)
  *      \--the process dies--> a later hook records APPROVAL_WITHDRAWN --> (deleted)

@@ -1,7 +1,7 @@
 /**
- * Files of a repository that were deleted or changed while a session began: a hook of the repository can remove what it was started from before
- * our hook reads it. The index of git says which files belong to the repository. It is read without git, because git runs programs that
- * a repository names.
+ * Finds files of a repository that were deleted or changed while a session began: a hook of the repository may remove
+ * its own settings before our hook reads them. The index of git lists the repository's files. It is read without git,
+ * because git runs programs that a repository names.
  *
  *   "DIRC" | version | number of entries | entries: 40 bytes, 20 bytes of SHA-1, flags (2 or 4 bytes), name, padding to 8 bytes
  */

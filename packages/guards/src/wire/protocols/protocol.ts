@@ -41,7 +41,7 @@ export function namedCall(id: unknown, name: unknown): NamedCall | undefined {
   }
 }
 
-/** Some servers give their calls no ids. */
+/** Identifies a call by its id or, because some servers send none, by its name. */
 export function callKey(id: unknown, name: unknown): string {
   return typeof id === 'string' && id !== '' ? id : String(name)
 }
