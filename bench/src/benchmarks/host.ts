@@ -25,7 +25,10 @@ import { spreadOf } from '../stats.ts'
 import { figure } from '../text.ts'
 
 const LOAD = path.join(import.meta.dirname, '../load/host')
-/** Characters of the input and of the output; calls between two flushes, about 20 MB at most; how often the others must need our processor time. */
+/**
+ * `length`: characters of the input and of the output. `burst`: calls between two flushes, at most about 20 MB. `times`:
+ * the others must need at least this many times our processor time.
+ */
 const LENGTHS = [
   { size: '400 B', length: 400, burst: 500, kB: 0.4, times: 1 },
   { size: '10 kB', length: 10_000, burst: 500, kB: 10, times: 2 },

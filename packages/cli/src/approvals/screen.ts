@@ -4,7 +4,7 @@
  *   choosing --a, r--> deciding --> choosing
  *   choosing --A, R--> asked for a reason --Enter--> deciding; --Esc--> choosing
  *
- * Approving an input that is not the one that would run takes the key twice.
+ * A person must press the key twice to approve an input that is not the one that would run.
  *
  * If the selected approval is decided elsewhere or expires, the next one takes its place. Keys then decide nothing for
  * a moment, because they were meant for the previous one.

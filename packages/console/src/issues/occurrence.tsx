@@ -168,7 +168,7 @@ function Failed({ environmentId, runId, eventId }: FailedProps) {
       {isSaid ? (
         <>
           <FailureSaid failure={failure} />
-          {/* A large input does not push the steps out of sight. */}
+          {/* Bounded height, so that a large input does not push the steps out of sight. */}
           <div role="group" aria-label="Input" tabIndex={0} className="max-h-60 overflow-y-auto empty:hidden">
             <StepInput event={event} />
           </div>

@@ -107,7 +107,7 @@ function PasswordForm({ email }: { email: string }) {
         change.mutate()
       }}
     >
-      {/* A password manager wants to know whose password it is. */}
+      {/* Tells a password manager whose password it is. */}
       <input type="hidden" autoComplete="username" value={email} readOnly />
       <Field
         label="Present password"

@@ -77,7 +77,7 @@ export function VersionHistory({ list, from, to, onCompare, queryKey, readDiff }
             <li key={version} className="flex flex-wrap gap-x-3 border-b border-line py-1.5 text-sm last:border-0">
               <span className="w-20 shrink-0 font-medium">Version {version}</span>
               {damaged && <DamagedChip note={DAMAGED_VERSION} />}
-              {/* Beside the author, a phone would show a word a line. */}
+              {/* On a phone below the author: beside it, each line would have room for one word. */}
               <span dir="auto" className="min-w-0 flex-1 text-soft max-sm:order-last max-sm:basis-full">
                 {note ?? 'no note'}
               </span>

@@ -94,7 +94,7 @@ export function AgentsPage() {
           >
             <Cost of={costsOf(row)} />
           </Link>
-          {/* A phone has no room for a column of its own. */}
+          {/* On a phone, there is no room for a separate column. */}
           <span className="block text-xs sm:hidden">{change.cell(row)}</span>
         </>
       ),

@@ -42,7 +42,7 @@ export function PairRow({ pair, a, b, mark, problems, isSameQuestion }: PairRowP
         className="grid min-h-9 w-full grid-cols-1 gap-x-4 gap-y-1 px-2 py-1.5 text-left hover:bg-hover md:grid-cols-2"
       >
         <Side step={pair.a} words={words?.a} problem={problems.a} side="a" />
-        {/* A phone shows what is the same in both only once. */}
+        {/* On a phone, show an equal label only once. */}
         <span className={`min-w-0 ${pair.a?.label === pair.b?.label && !problems.b ? 'max-md:hidden' : ''}`}>
           <Side step={pair.b} words={words?.b} problem={problems.b} side="b" />
         </span>

@@ -307,7 +307,7 @@ function RunLink({ run }: { run: OperatorRun }) {
         <ShownText text={runName(run)} />
       </bdi>{' '}
       <span className="flex gap-2 text-xs leading-4 text-soft">
-        {/* On a phone, why it ended needs the whole line. */}
+        {/* On a phone, the reason of the end needs the whole line. */}
         {title !== null && <bdi className="max-w-36 shrink-0 truncate font-mono max-sm:hidden">{shortId(runId)}</bdi>}
         <End run={run} />
       </span>

@@ -110,7 +110,7 @@ function Bars({ environmentId, window, bars, barMs }: BarsProps) {
       <div className="hidden sm:block">
         <MarkRow marks={marks} placeOf={(time) => placeIn(bars, time)} />
       </div>
-      {/* Two lines on a phone: a thumb needs the width. */}
+      {/* Two lines on a phone, so that each bar is wide enough to tap. */}
       <ol aria-label={title} style={widths(bars.length)} className="bar-row mt-1 grid gap-y-2">
         {bars.map((bar, index) => (
           <li key={bar.from} className="min-w-0">

@@ -63,7 +63,7 @@ export function GoodRun({ run }: { run: OperatorRun }) {
         busy={compare.isPending}
         onClick={() => compare.mutate()}
       >
-        {/* On a phone Compare… stands beside it. */}
+        {/* On a phone, the Compare… button is beside it. */}
         <span>
           <span className="sm:hidden">Good run</span>
           <span className="max-sm:hidden">Compare with a good run</span>

@@ -17,7 +17,7 @@ export function ShownText({ text, lineBreaks = false, quoted = false }: Props) {
   return (
     <>
       {quoted && <Mark>{marks[0]}</Mark>}
-      {/* Parts have no identity but their place. */}
+      {/* The index is the key, because parts have no other identity. */}
       {parts.map((shownPart, at) => (
         <Part key={at} part={shownPart} />
       ))}

@@ -17,7 +17,7 @@ import { noteJudged, placeOf, toolCallIn } from '../tool-call.ts'
 
 /** Policies that the service confirmed this recently decide without asking it, as in agents with an SDK. */
 export const FRESH_MS = 30_000
-/** A larger file contains large prompts. Reading them takes longer than loading the SDK. */
+/** A larger file contains large prompts. Reading it would take longer than the time saved by not loading the SDK. */
 const FILE_BYTES_MAX = 4 * 1_048_576
 
 /**
