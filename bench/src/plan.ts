@@ -10,7 +10,7 @@ export interface Plan {
   /** Events in the stores of the read benchmarks. */
   storedEvents: number
   longRunEvents: number
-  /** Most connections that send load while recording. */
+  /** Maximum number of connections that send load while recording. */
   connectionsMax: number
   /** Number of wheel turns, and of key presses, on a page. */
   turns: number

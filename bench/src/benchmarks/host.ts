@@ -26,8 +26,8 @@ import { figure } from '../text.ts'
 
 const LOAD = path.join(import.meta.dirname, '../load/host')
 /**
- * `length`: characters of the input and of the output. `burst`: calls between two flushes, at most about 20 MB. `times`:
- * the others must need at least this many times our processor time.
+ * `length`: characters of the input and of the output. `burst`: calls between two flushes, at most about 20 MB.
+ * `times`: the others must need at least this many times our processor time.
  */
 const LENGTHS = [
   { size: '400 B', length: 400, burst: 500, kB: 0.4, times: 1 },

@@ -12,7 +12,7 @@ import { below, row, type Row } from '../result.ts'
 import { inTurn } from '../rounds.ts'
 import { CALLS, OUTPUT_CHARS, pastCase } from './past-policies.ts'
 
-/** As many calls as the long output requires. */
+/** Calls in a quick run: as many as the case with a long output needs. */
 const QUICK_CALLS = 30
 const LONG_TURNS = 7
 

@@ -36,7 +36,7 @@ type Call = (input: { params?: Given; query?: Given }) => Promise<Answer>
 
 type PlaceName = 'environmentId' | 'workspaceId'
 const PLACES: readonly PlaceName[] = ['environmentId', 'workspaceId']
-/** Most names in an error. */
+/** Maximum number of names in an error. */
 const NAMED_MAX = 20
 
 // Made once, because over HTTP each message gets a new server.

@@ -11,7 +11,7 @@ import { createScope, outcomeOf, Run, type RunHandle, type RunOptions } from './
 import { hostRuntime, type Runtime } from './delivery/runtime.ts'
 import type { FlushResult } from './delivery/diagnostics.ts'
 
-/** Most open runs that end with the process. Bounded, because a host may begin runs and never end them. */
+/** Maximum number of open runs that end with the process. Bounded, because a host may begin runs and never end them. */
 const OPEN_RUNS_MAX = 10_000
 
 /**

@@ -16,7 +16,7 @@ interface Options extends EnvironmentOptions {
 
 /** Size of a request: the server's thread works on one for some milliseconds. */
 const REQUEST_CHARS = 262_144
-/** Most lines before a mark. An export has far fewer; a file without marks would fill the memory. */
+/** Maximum number of lines before a mark. An export has far fewer; a file without marks would fill the memory. */
 const UNCHECKED_LINES = 10_000
 const UNCHECKED_CHARS = 128 * 1_048_576
 const REQUEST_LINES = 500

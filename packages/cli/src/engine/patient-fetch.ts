@@ -4,7 +4,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { delayMs } from '../../../sdk/src/delivery/retry.ts'
 
 const MOST_REPEATS = 4
-/** Most milliseconds of all waits together. They must stay below the client's timeout. */
+/** Maximum milliseconds of all waits together. They must stay below the client's timeout. */
 const MOST_WAIT_MS = 20_000
 const REPEATED = new Set([429, 503])
 

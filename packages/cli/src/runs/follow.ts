@@ -55,8 +55,8 @@ function stepPrinter(client: OperatorClient, place: RunPlace, startedAt: number,
 }
 
 /**
- * Most pages to read. The list is sorted by start, so a run that is recorded long after its start is missed beyond
- * these pages.
+ * Maximum number of pages to read. The list is sorted by start, so a run that is recorded long after its start is
+ * missed beyond these pages.
  */
 const MOST_PAGES = 10
 const REMEMBERED_RUNS = 10_000

@@ -60,7 +60,7 @@ export interface ShowOptions {
 
 /** Payloads are read one by one, with this many requests at once. */
 const READS_AT_ONCE = 16
-/** Most tools to name for calls that never ended. */
+/** Maximum number of tools to name for calls that never ended. */
 const TOOLS_NAMED = 3
 /** Payload bytes of an event without one: `{}`. */
 const EMPTY_BYTES = 2

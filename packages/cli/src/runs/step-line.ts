@@ -38,7 +38,7 @@ const SINCE_WIDTH = 10
 const KIND_WIDTH = 10
 const TOOK_WIDTH = 9
 const COST_WIDTH = 8
-/** Most characters of an input, an output or an answer. */
+/** Maximum number of characters of an input, an output or an answer. */
 const BRIEF_CHARS = 300
 
 /** Whether something went wrong at this step: an error, a failed tool or one that never ended, a blocked call, a failed outcome. */

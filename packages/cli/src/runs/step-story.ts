@@ -10,7 +10,7 @@ import { stateText } from '../approvals/approval-lines.ts'
 import { printable } from '@tacho/contract/engine/shown-text.ts'
 import { toned, toneOf, type Tone } from '../engine/display.ts'
 
-/** Most lines below a step: the first ones, and of an output also the last ones. */
+/** Maximum number of lines below a step: the first ones, and of an output also the last ones. */
 const LINES_MAX = 40
 const LAST_LINES = 8
 const LINE_CHARS = 400

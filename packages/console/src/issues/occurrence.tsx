@@ -20,7 +20,7 @@ import { recordQuery, useOccurrences } from './queries.ts'
 import { StepsBefore } from './steps-before.tsx'
 
 const route = getRouteApi('/w/$workspace/$environment/issues/$issueId')
-/** Most occurrences to step through. For older ones, the list and its filters are faster. */
+/** Maximum number of occurrences to step through. For older ones, the list and its filters are faster. */
 const READ_AT_MOST = 500
 
 /** A complete occurrence, the newest unless another is chosen: the failure, its input, and the steps before it. */

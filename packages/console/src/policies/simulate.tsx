@@ -113,7 +113,7 @@ const route = getRouteApi('/w/$workspace/$environment')
 /** In the order of the table. Importing the contract's list would make the page larger. */
 const CALL_STATES: readonly CallState[] = ['ran', 'held', 'blocked', 'neverRan']
 const RUNS_SHOWN = 10
-/** Most tools without a hit to name. */
+/** Maximum number of tools without a hit to name. */
 const TOOLS_NAMED = 5
 const INPUT_CHARS = 300
 

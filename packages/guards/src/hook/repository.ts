@@ -129,7 +129,7 @@ const GIT = [['.git/config', /^\s*(fsmonitor)\s*=\s*(?!true\b|false\b)\S|^\s*(\[
 const FILE_BYTES_MAX = 1_048_576
 const FILES_MAX = 200
 const FOLDERS_MAX = 20
-/** Most names in one report. */
+/** Maximum number of names in one report. */
 const NAMED_MAX = 50
 /** How long a reported list is remembered. */
 const KEPT_MS = 365 * 24 * 3_600_000

@@ -11,7 +11,7 @@ import { createNumberMarks, markLines, type NumberMarks } from './number-marks.t
 
 /** Longest queue of messages that the client has not read yet. */
 const QUEUE_BYTES_MAX = 64 * 1_048_576
-/** Most requests that are remembered, to answer them if the server does not. */
+/** Maximum number of requests that are remembered, to answer them if the server does not. */
 const OPEN_MAX = 10_000
 /** Longest wait for the `initialize` answer of a restarted server. */
 const RENEW_MS = 10_000

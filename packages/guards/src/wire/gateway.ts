@@ -56,10 +56,11 @@ const CHECK_MS = 5_000
 const CHECKS_MAX = 50
 const KEYS_MAX = 1_000
 /**
- * Most keys accepted without confirmation while Tacho is unreachable: anybody can invent keys, and each gets a folder.
+ * Maximum number of keys that are accepted unconfirmed while Tacho is unreachable: anybody can invent keys, and each
+ * gets a folder.
  */
 const UNKNOWN_MAX = 100
-/** Most concurrent requests of one key. */
+/** Maximum number of concurrent requests of one key. */
 const REQUESTS_MAX = 256
 const RECORDERS_MAX = 1_000
 /** A conversation ends after this time without a request. */

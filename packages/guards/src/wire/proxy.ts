@@ -146,8 +146,8 @@ async function pass(
 ): Promise<void> {
   request.on('error', () => undefined)
   response.on('error', () => undefined)
-  // Refuse WebSockets: their messages cannot be recorded, and Codex continues without one. Java offers h2c in the same
-  // header.
+  // Refuse WebSockets: their messages cannot be recorded, and Codex continues without one. Accept other values of the
+  // header: Java offers h2c in it.
   if (request.headers.upgrade?.toLowerCase() === 'websocket') return refuse(response, 426, 'No WebSocket here.')
   const [, key = '', route = '', path = '/'] = PATH.exec(request.url ?? '') ?? []
   const door = key === '' ? 404 : await enter(key, request.headers)

@@ -16,7 +16,7 @@ const CHARACTERS = 3
 /** Pending instructions, with the known transitions by character. */
 type State = { readonly pending: readonly number[]; next?: Map<number, State | true> }
 
-// Most cached numbers of an automaton, about 200 kB; then its states are dropped. The library's own matcher keeps
+// Maximum of cached numbers of an automaton, about 200 kB; then its states are dropped. The library's own matcher keeps
 // 10,000 states of 10 kB forever (measured: 97 MB for one pattern and 100 kB of text), then falls back to an
 // interpreter at 2 to 14 µs per character.
 const REMEMBERED = 8192

@@ -73,8 +73,8 @@ export type Checked =
   | { readonly ok: false; readonly problem: string }
 
 /**
- * Most prompts, and most policies: ten times what the service deploys. The bound matters because every decision
- * evaluates all policies.
+ * Maximum number of prompts, and of policies: ten times what the service deploys. The bound matters because every
+ * decision evaluates all policies.
  */
 const ITEMS_MAX = 5_000
 

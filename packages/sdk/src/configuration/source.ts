@@ -291,9 +291,9 @@ export class ConfigurationSource {
   }
 
   /**
-   * Long-polls where the service supports it: the service answers as soon as the configuration changes. The timer continues
-   * beside it, for a frozen process and a lost connection. Bun and Deno do not report when nothing else keeps the process
-   * running.
+   * Long-polls if the service supports it: the service answers as soon as the configuration changes. The timer
+   * continues too, for a frozen process or a lost connection. Not in Bun and Deno, which do not report when only the
+   * poll keeps the process running.
    */
   #watch(seconds: number, afterMs = WATCH_AFTER_MS): void {
     const { runtime, settings } = this.#core

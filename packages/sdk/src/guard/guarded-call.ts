@@ -39,7 +39,7 @@ export interface Admitted {
 }
 
 const CONFIGURATION_WAIT_MS = 2_000
-/** Most yielded values that are recorded. */
+/** Maximum number of yielded values that are recorded. */
 const ITEMS_MAX = 1_000
 
 const BLOCK_CODES = {

@@ -27,7 +27,7 @@ interface Call {
   readonly results: Message[]
 }
 
-/** Most messages that are recorded with a call: the newest ones. */
+/** Maximum number of messages that are recorded with a call: the newest ones. */
 const MESSAGES_MAX = 1_000
 const CONVERSATIONS_MAX = 1_000
 

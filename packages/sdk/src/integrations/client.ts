@@ -140,7 +140,7 @@ function answerArrived(answer: unknown, call: ClientCall, method: Method): void 
   }
 }
 
-/** Most characters of an answer that are recorded. */
+/** Maximum number of characters of an answer that are recorded. */
 const ANSWER_CHARS = 8_388_608
 
 /** Collects an answer that is no stream, where the host reads it itself. */

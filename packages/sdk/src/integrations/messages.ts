@@ -11,7 +11,7 @@ export interface Message {
   toolCallId?: unknown
 }
 
-/** Most messages that are read: the newest ones. */
+/** Maximum number of messages that are read: the newest ones. */
 const MESSAGES_MAX = 10_000
 
 /** A plain text becomes a user message. Several tool results become one message each. */

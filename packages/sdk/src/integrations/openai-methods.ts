@@ -49,7 +49,7 @@ function chatResult(model: unknown, usage: unknown, asked: readonly Fields[]): M
   }
 }
 
-/** Most candidates that are read. Providers send fewer. */
+/** Maximum number of candidates that are read. Providers send fewer. */
 const CHOICES_MAX = 256
 
 /** Pieces of one candidate. */

@@ -35,7 +35,7 @@ process.on('uncaughtException', () => process.exit(1))
 const NODE = /^node(js)?[\d.]*(\.exe)?$/i
 /** The host's flags that the child process may need to reach the service. Other flags could run the host's code. */
 const NETWORK_FLAG = /^--use-((system|openssl|bundled)-ca|env-proxy)$/
-/** Most bytes of events, in full batches. */
+/** Maximum bytes of events, in full batches. */
 const INPUT_BYTES = 33_554_432
 const OUTPUT_BYTES_MAX = 67_108_864
 

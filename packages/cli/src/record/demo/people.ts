@@ -28,7 +28,7 @@ export interface Stage {
 const CLIENT_ID = 'tacho-demo'
 const DAY_MS = 86_400_000
 const REVIEW_MS = 20_000
-/** Most requests of one call that may have expired in earlier demos. */
+/** Maximum number of requests of one call that may have expired in earlier demos. */
 const MOST_REQUESTS = 30
 
 const POLICIES = [

@@ -43,7 +43,7 @@ const MODEL = 'gpt-4.1-mini'
 const PROMPT_NANOS = 400
 const COMPLETION_NANOS = 1_600
 const CLIENT_ID = 'tacho-demo'
-/** Most messages in a model call, apart from the first. */
+/** Maximum number of messages in a model call, apart from the first. */
 const MESSAGES_SENT = 20
 
 type Message = Record<'role', string> & Record<string, unknown>

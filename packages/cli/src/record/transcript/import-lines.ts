@@ -19,7 +19,7 @@ export const LONGEST_LINE_BYTES = 32 * 1024 ** 2
 const RUNS_AT_ONCE = 4
 /** First lines of indented JSON. */
 const DOCUMENT_STARTS = ['[', '{', '[{']
-/** Most hashes that are kept to detect repeated lines. */
+/** Maximum number of hashes that are kept to detect repeated lines. */
 const REMEMBERED_LINES = 100_000
 
 export interface Import {

@@ -8,7 +8,7 @@ import { counted, exact, minuteOfDay } from '../../web/text/format.ts'
 import { hourTimes, type HourWindow } from '../../web/address.ts'
 
 const route = getRouteApi('/w/$workspace/$environment')
-/** Most marks: the newest ones of the period. */
+/** Maximum number of marks: the newest ones of the period. */
 const MARKS = 200
 /** Marks that are closer than this share of the axis are drawn as one. */
 const SEPARATE = 0.012

@@ -12,8 +12,8 @@ import { Chip } from '../../web/ui/chip.tsx'
 import { promptResultsQuery } from '../queries.ts'
 
 /**
- * Most runs of a version that the service sums up: LIMITS.promptResultRuns. Importing the limits would make the page
- * larger.
+ * Maximum number of runs that the service sums up for a version: LIMITS.promptResultRuns. Importing the limits would
+ * make the page larger.
  */
 const MOST_RUNS = 1_000
 

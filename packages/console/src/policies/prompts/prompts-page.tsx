@@ -90,7 +90,7 @@ export function PromptsPage() {
 }
 
 const SINCE = '30d'
-/** Most versions to read before the one in force, to find one with runs. */
+/** Maximum number of versions to read before the one in force, to find one with runs. */
 const VERSIONS_READ = 20
 
 /** Runs of prompt versions in the last days, by prompt name and version number. */

@@ -114,7 +114,7 @@ export function useAgentGaps(environmentId: string, agentId: string, range: Rang
 }
 
 const AGENTS_PAGE = 200
-/** Most agents that a page reads. */
+/** Maximum number of agents that a page reads. */
 const MOST_AGENTS = 1_000
 
 /** The agents that the service lists, archived ones too. */

@@ -185,9 +185,9 @@ function sessionSteps(parts: readonly RunSteps[]): SessionStep[] {
 /** Reads the runs of a session, and the first steps of each. */
 
 const REFRESH_MS = 5_000
-/** Most runs of the session that are read: the newest. */
+/** Maximum number of runs of the session that are read: the newest. */
 const RUNS_READ = 50
-/** Most steps to show of each run. The run's page shows all. */
+/** Maximum number of steps to show of each run. The run's page shows all. */
 const STEPS_READ = 200
 
 function useSessionRuns(environmentId: string, sessionId: string) {
@@ -205,7 +205,7 @@ interface RunSteps {
   steps: readonly Step[] | undefined
 }
 
-/** In the order of the runs. A run's steps are read again when it has more events. */
+/** The first steps of each run, in the order of the runs. They are read again when the run has more events. */
 function useFirstSteps(environmentId: string, runs: readonly OperatorRun[]): RunSteps[] {
   return useQueries({
     queries: runs.map(({ runId, eventCount }) => ({

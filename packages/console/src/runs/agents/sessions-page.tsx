@@ -12,7 +12,7 @@ import { useTitle } from '../../web/ui/browser.ts'
 
 const route = getRouteApi('/w/$workspace/$environment/sessions')
 const SEARCH_ID = 'search-sessions'
-/** Most rows on the page. */
+/** Maximum number of rows on the page. */
 const ROWS = 200
 
 export function SessionsPage() {

@@ -22,7 +22,7 @@ export interface Alignment {
   isRough: boolean
 }
 
-/** Most steps of each run that are aligned. */
+/** Maximum number of steps of each run that are aligned. */
 export const ALIGNED = 30_000
 /** Time limit of the alignment. Runs that need longer are aligned roughly. */
 const ALIGN_MS = 15_000

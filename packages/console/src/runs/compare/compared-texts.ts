@@ -55,9 +55,9 @@ function messagesText(payload: Json, key: string): string {
 
 /** Compares two texts word by word. Pure. */
 
-/** Most characters of a text that are compared. */
+/** Maximum number of characters of a text that are compared. */
 export const COMPARED_CHARS = 40_000
-/** Most differing words. Texts with more have little in common, and are shown side by side without marks. */
+/** Maximum number of differing words. Texts with more have little in common, and are shown without marks. */
 const EDITS = 2_000
 const COMPARE_MS = 100
 

@@ -62,7 +62,7 @@ const isSame = (a: unknown, b: unknown): boolean => JSON.stringify(a) === JSON.s
 /** The run with the larger value, in words: a sign could mean either run, because the mark is below both columns. */
 const whichRun = (difference: number) => (difference > 0 ? 'second' : 'first')
 
-/** Most decisions of each run whose payloads are read for policy versions. */
+/** Maximum number of decisions of each run whose payloads are read for policy versions. */
 const DECISIONS_READ = 20
 
 /** The versions of the policies that decided, such as `refund-ceiling 3`, by name. Undefined: not read yet. */

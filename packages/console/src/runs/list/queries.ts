@@ -17,7 +17,7 @@ const REFRESH_MS = 3_000
  */
 const SORTED_REFRESH_MS = 30_000
 const PAGE_RUNS = 100
-/** Most requests for one page, if only few of the examined runs match. */
+/** Maximum number of requests for one page, if only few of the examined runs match. */
 const LOOKS_PER_PAGE = 4
 
 export function useRuns(environmentId: string, { columns: _, ...search }: RunListAddress) {

@@ -11,7 +11,7 @@ import { Row } from './needs-a-person.tsx'
 import { countText, useOpenIssues } from './queries.ts'
 
 const route = getRouteApi('/w/$workspace/$environment')
-/** Most similar issues to name; the others are counted. */
+/** Maximum number of similar issues to name; the others are counted. */
 const NAMED = 3
 
 export function OpenIssues() {

@@ -182,7 +182,7 @@ export interface Bar {
 }
 
 const WHOLE = { step: 'window' } as const
-/** Most bars: with more, they would be too thin to tap. */
+/** Maximum number of bars: with more, they would be too thin to tap. */
 const BARS = 31
 
 /** The period as bars, with the outcomes of the runs; and the agents that were active, most expensive first. */

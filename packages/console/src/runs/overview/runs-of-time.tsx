@@ -20,7 +20,7 @@ const FILLS = { accent: 'bg-accent', green: 'bg-green', red: 'bg-red', soft: 'bg
 const fillOf = (status: RunStatus) => FILLS[OUTCOME_COLOURS[status]]
 const HOUR_MS = 3_600_000
 const DAY_MS = 24 * HOUR_MS
-/** Most labels below the bars. */
+/** Maximum number of labels below the bars. */
 const LABELS = 8
 
 export function RunsOfTime({ range }: { range: Range }) {

@@ -56,7 +56,7 @@ function causeOf(failure: RunFailure | null): Omit<Cause, 'runId'> {
 /** Smaller increases are not reported. */
 const LEAST_FACTOR = 1.25
 const LEAST_RUNS = 10
-/** Most candidates, because each one is checked run by run. */
+/** Maximum number of candidates: checking one reads its runs. */
 const CANDIDATES = 3
 
 interface AgentCost extends Costing {

@@ -20,11 +20,11 @@ import type { OfRun } from './notes.ts'
 import { eventQuery } from '../queries.ts'
 import type { RunAddress } from '../address.ts'
 
-/** Most calls of one answer to show. */
+/** Maximum number of calls of one answer to show. */
 const LIVES_SHOWN = 10
 const PAGES_READ = 3
 const PAGE_HITS = 100
-/** Most events to read, nearest to the step: a short id occurs in many payloads. */
+/** Maximum number of events to read, nearest to the step: a short id occurs in many payloads. */
 const EVENTS_READ = 40
 const FOLLOW_MS = 3_000
 const FRESH_MS = 10 * 60_000

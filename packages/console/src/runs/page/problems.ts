@@ -29,7 +29,7 @@ export interface Problem extends Told {
   step: Step | null
 }
 
-/** Most pages of problems to read. Later ones are not marked. */
+/** Maximum number of pages of problems to read. Later ones are not marked. */
 const PAGES_READ = 5
 const NONE: readonly RunProblem[] = []
 

@@ -7,7 +7,7 @@ import type { Step } from '../queries.ts'
 
 const TYPING_MS = 300
 const PAGE_HITS = 100
-/** Most hits in the list. */
+/** Maximum number of hits in the list. */
 const HITS_MAX = 1_000
 
 interface Hits {

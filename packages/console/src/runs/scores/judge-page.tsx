@@ -30,7 +30,7 @@ import { useLabels } from './use-labels.ts'
 const route = getRouteApi('/w/$workspace/$environment/judge')
 /** Number of runs to read at once. More are read when these are judged or skipped. */
 const READ_AT_ONCE = 100
-/** Most requests for one batch of runs, because a request may find few that match. */
+/** Maximum number of requests for one batch of runs, because a request may find few that match. */
 const LOOKS = 4
 const ENDED = ['COMPLETED', 'FAILED', 'CANCELLED'] as const
 const SHARES = [5, 10, 25, 50] as const

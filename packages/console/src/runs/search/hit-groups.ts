@@ -26,7 +26,7 @@ export function groupHits(hits: readonly SearchHit[]): HitGroup[] {
 }
 
 const USER_WORDS = 'type:user_input'
-/** Most words of a query to which a type can be added. */
+/** Maximum number of words of a query to which a type can be added. */
 const WORDS_MAX = 28
 const CHARS_MAX = 950
 

@@ -7,7 +7,7 @@ import { orDefault, timesOfRange } from '../../web/address.ts'
 import { SEARCH_SINCE_DEFAULT, type SearchAddress } from '../address.ts'
 
 const PAGE_HITS = 50
-/** Most requests for one page, if few of the compared events match. */
+/** Maximum number of requests for one page, if few of the compared events match. */
 const LOOKS_PER_PAGE = 4
 const FOLLOW_MS = 2_000
 

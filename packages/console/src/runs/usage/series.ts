@@ -18,9 +18,9 @@ interface Window {
   starts: readonly number[]
 }
 
-/** Most series in the chart. The others are added up in one. */
+/** Maximum number of series in the chart. The others are added up in one. */
 const SERIES = 5
-/** Most bars: with more, they would be thin lines, so neighbours are added up. */
+/** Maximum number of bars: with more, they would be thin lines, so neighbours are added up. */
 const BARS = 92
 const MERGED = [1, 2, 3, 7]
 /** The value of a point for a measure. Null if no latency is recorded. Latencies cannot be added up. */

@@ -41,7 +41,7 @@ const route = getRouteApi('/w/$workspace/$environment/usage')
 const REFRESH_MS = 60_000
 /** Points per request: LIMITS.usagePointsPage. Importing the limits would make the page larger. */
 const PAGE = 2_000
-/** Most rows in the table. The downloaded file contains all rows that were read. */
+/** Maximum number of rows in the table. The downloaded file contains all rows that were read. */
 const ROWS = 200
 const MEASURE_WORDS = [
   ['cost', 'Cost'],

@@ -13,7 +13,7 @@ export interface JsonHits {
 }
 
 const HITS = 50
-/** Most names and values to compare. */
+/** Maximum number of names and values to compare. */
 const LOOKED_AT = 20_000
 const TEXT_CHARS = 65_536
 
