@@ -109,7 +109,7 @@ const layers = [
     may: [contract, `${server}/{maintenance,config,domain,program}/**`, `${storage}/**`, ...anyPackage],
   },
   { folder: `${server}/**`, may: [contract, policy, `${server}/**`, ...anyPackage] },
-  // A client like any other, but a page loads no schemas.
+  // The console is a client like any other, except that a page loads no schemas.
   {
     folder: 'packages/console/src/**',
     may: [contract, client, policy, 'packages/console/src/**', 'npm/**'],

@@ -6,7 +6,7 @@ export interface Row {
   what: string
   unit: string
   ours: Spread
-  /** The same work by the driver or the framework alone. */
+  /** The same figure for the driver or the framework alone. */
   bare: Spread | null
   /** Our figure divided by the bare one, per round: 1 is as good as the bare limit, 0.5 half as good. */
   ratio: Spread | null

@@ -29,7 +29,7 @@ export function compileProgram(source: string): Program {
 function rangesOf({ runes, arg }: Instruction): readonly number[] {
   const [first = 0] = runes
   if (runes.length > 1) return runes
-  // A single character with an argument ignores case.
+  // If the instruction of a single character has an argument, it ignores case.
   return arg === 0 ? [first, first] : anyCaseOf(first)
 }
 

@@ -25,7 +25,7 @@ interface TapedCore extends Core {
   ahead?: {
     readonly client: string
     left: AheadAnswer[]
-    /** The step of the last used answer, or of the answer with which they came. */
+    /** The step of the last answer that was used; at first, that of the answer that brought these. */
     used: number
     /** Calls that asked. After parallel calls it stays above one, and no answer is used in advance: two calls could use it. */
     asking: number

@@ -28,7 +28,7 @@ export function gatewayCost(usage: unknown, metadata?: unknown): number | undefi
   const added: unknown[] = Object.values(Object(metadata) as object)
   for (const place of [usage, ...added, ...added.map((one) => fields(one)['usage'])]) {
     const { cost, total_cost = cost, response_cost = total_cost, costUSD = response_cost } = fields(place)
-    // Perplexity names its parts.
+    // Perplexity reports an object with the parts and the total.
     const stated = fields(costUSD)['total_cost'] ?? costUSD
     const amount = typeof stated === 'string' && stated.trim() !== '' ? Number(stated) : stated
     if (Number.isFinite(amount) && (amount as number) >= 0) return amount as number

@@ -76,7 +76,7 @@ export interface RunResult {
   run: string
   before: RunFacts
   after: RunFacts
-  /** The step at which the replay left the tape, and a sentence. */
+  /** The step at which the replay left the tape, and a sentence about it. */
   way: { step: number; sentence: string } | null
   /** Result of the user's own function. */
   measure: number | null
