@@ -77,7 +77,7 @@ function isBuiltHere(registry, name, text) {
   )
 }
 
-/** Files that are no instructions: what the hooks must refuse, old documents, and tests of this check. */
+/** Files that are no instructions: examples that hooks must refuse, old documents, and tests of this check. */
 const NO_INSTRUCTIONS =
   /^(CHANGELOG\.md|package-lock\.json|docs\/decisions\/|scripts\/check-names|scripts\/test\/check-names|packages\/guards\/test\/)/
 

@@ -1,4 +1,4 @@
-// Makes the Helm chart from examples/kubernetes, so that objects have one source: replaces values by those of the
+// Makes the Helm chart from examples/kubernetes, so that objects have one source: replaces values by variables of the
 // chart.
 import { execFileSync } from 'node:child_process'
 import { cpSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'

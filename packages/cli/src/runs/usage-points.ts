@@ -28,9 +28,9 @@ export interface PointSum extends UsageSum {
   /** Null if no call recorded a latency, or the row sums several agents. */
   llmLatency: Latency
   toolLatency: Latency
-  /** Set only by tool. */
+  /** Set only in sums by tool. */
   calls: UsagePoint['calls']
-  /** Set only by agent. */
+  /** Set only in sums by agent. */
   waiting: UsagePoint['waiting']
 }
 

@@ -18,8 +18,8 @@ const ANSWERING_MS = 2_000
 const LINE_BREAK = Buffer.of(0x0a)
 
 /**
- * Removed from the server's environment: the credentials of the guard, and the variables that `scripts/node` sets. The
- * last one names them.
+ * Removed from the server's environment: the guard's credentials, and the variables that `scripts/node` sets and names
+ * in TACHO_OWN_VARIABLES.
  */
 const OWN_VARIABLES = ['TACHO_API_KEY', 'TACHO_OPERATOR_TOKEN', 'TACHO_OWN_VARIABLES']
 

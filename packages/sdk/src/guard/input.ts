@@ -1,6 +1,6 @@
 /**
- * Reads an input once, as plain JSON to which nothing else refers. Policies judge this value. It is hashed, shown to the
- * approver and recorded, and the tool gets a copy of it.
+ * Reads an input once, as plain JSON to which nothing else refers. Policies judge this value. It is hashed, shown to
+ * the approver and recorded, and the tool gets a copy of it.
  */
 import { copyPlain } from '../delivery/detach.ts'
 import { CUT_MARK, snapshotOf, type Json } from '../recording/json.ts'

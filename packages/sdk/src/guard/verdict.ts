@@ -48,7 +48,7 @@ export function judge(decision: Decision, detections: readonly Detection[], isCo
     decision.matched.find(({ effect, message }) => effect === decision.action && message)?.message ?? null
   const policyText = policyMessage === null ? '' : `: ${policyMessage}`
   const failed = first?.failure === undefined ? '' : ` (its condition could not be evaluated: ${first.failure})`
-  // Replace quotes inside a name, so that the quoted name stays one.
+  // Replace quotes in the name, because the name is in quotes.
   const reason = first ? `policy "${first.name.replaceAll('"', "'")}"${failed}${policyText}` : null
   let verdict: Verdict = {
     ...none,
