@@ -1,7 +1,4 @@
-/**
- * All pages and their addresses. An address contains the state of its page. The code of a page is loaded when the page
- * is opened.
- */
+/** All pages and their addresses. An address contains the state of its page; the page's code is loaded when it opens. */
 import type { QueryClient } from '@tanstack/react-query'
 import {
   createRootRouteWithContext,
