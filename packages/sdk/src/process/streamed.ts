@@ -16,7 +16,8 @@ export function streamed<Init extends FetchInit>(init: Init): Init {
   const body = init.body as Body | undefined
   const pieces = typeof body === 'string' ? [body] : (body ?? [])
   if (!isLarge(pieces) || process.versions['bun'] || process.versions['deno']) return inOnePiece(init)
-  const bytes = pieces instanceof Uint8Array ? pieces : bytesOf(pieces)
+  // To join them takes less time than to write each into the bytes.
+  const bytes = pieces instanceof Uint8Array ? pieces : Buffer.from(pieces.join(''))
   const stream = new ReadableStream({
     start(controller) {
       controller.enqueue(bytes)
@@ -30,17 +31,4 @@ export function streamed<Init extends FetchInit>(init: Init): Init {
 function isLarge(pieces: Exclude<Body, string>): boolean {
   const units = pieces instanceof Uint8Array ? pieces.length : pieces.reduce((sum, { length }) => sum + length, 0)
   return units >= WORTH_BYTES
-}
-
-function bytesOf(pieces: readonly string[]): Uint8Array {
-  const sizes = pieces.map((piece) => Buffer.byteLength(piece))
-  const bytes = Buffer.allocUnsafeSlow(sizes.reduce((sum, size) => sum + size, 0))
-  let at = 0
-  for (const [index, piece] of pieces.entries()) {
-    const size = sizes[index] ?? 0
-    // A pure ASCII piece, as most JSON is, is copied without encoding.
-    bytes.write(piece, at, size === piece.length ? 'latin1' : 'utf8')
-    at += size
-  }
-  return bytes
 }
