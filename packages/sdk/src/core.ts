@@ -20,11 +20,13 @@ import type { Carrying } from './recording/run-usage.ts'
 import { hostRuntime, inOnePiece, type Fetch, type Runtime } from './delivery/runtime.ts'
 import { Sender, type Deliver } from './delivery/sender.ts'
 import { createIds, type Ids } from './recording/uuid.ts'
-import type { Writing } from './recording/writing.ts'
+import type { createWriting, Writing } from './recording/writing.ts'
 
 /** Parts of a client beyond recording. */
 export interface Beyond {
   readonly carrying?: (parts: Pick<Core, 'observers' | 'runtime'>) => Carrying
+  /** Remembers texts of payloads. */
+  readonly createWriting?: typeof createWriting
   /** Sends a large body with less memory. */
   readonly streamed?: typeof inOnePiece
   /** MAC of a text, in hex. */
@@ -220,7 +222,7 @@ export function createCore(hostOptions: TachoOptions, runtime: Runtime, beyond: 
   }
   const context = createContext()
   let written = hostProcess && {
-    ...hostProcess.createWriting(settings, diagnostics),
+    ...(beyond.createWriting ?? hostProcess.createWriting)(settings, diagnostics),
     metadata: hostProcess.metadataOf,
   }
   const writing = () => written ?? FAILED

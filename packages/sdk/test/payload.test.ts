@@ -22,7 +22,13 @@ function writer(
   const { capture = 'full', metadataKeys = [], masking = {} } = options
   const writing = { ...createWriting({ masking }, diagnostics), metadata: metadataOf }
   const capturePayload = createPayloadCapture({ capture, metadataKeys: new Set(metadataKeys) }, () => writing)
-  return { write: (payload: unknown) => capturePayload(payload as Payload).write(), codes }
+  return {
+    write: (payload: unknown) =>
+      capturePayload(payload as Payload)
+        .write()
+        .join(''),
+    codes,
+  }
 }
 
 const written = (payload: unknown): Record<string, unknown> =>
@@ -440,7 +446,7 @@ test('a long text keeps its end, where the error of a log is, and a file in base
 
 test('a very long text is cut before it is masked, and says exactly how much is missing', () => {
   const log = `start ${'1234567890'.repeat(100_000)} Error: out of stock`
-  const { snapshot, text } = { snapshot: snapshotOf({ log }, 200).write(), text: String(written({ log })['log']) }
+  const { snapshot, text } = { snapshot: snapshotOf({ log }, 200), text: String(written({ log })['log']) }
   assert.ok(snapshot.isCut && snapshot.text.length < 327_800, `${snapshot.text.length} characters are masked`)
   const [whole, start = '', missing, end = ''] =
     /^(start \d+)… \[cut: (\d+) characters\](\d+ Error: out of stock)$/.exec(text) ?? []

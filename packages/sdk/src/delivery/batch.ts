@@ -9,8 +9,8 @@ export function piecesOf(batch: readonly QueuedItem[], baseUrl: string): string[
   const toldReasons = new Set()
   const pieces: string[] = []
   for (const { written, recorder } of batch) {
-    const [fields, payload] = written
-    pieces.push(pieces.length === 0 ? '[' : ',', corrected?.(fields) ?? fields, payload)
+    const [fields = '', ...payload] = written
+    pieces.push(pieces.length === 0 ? '[' : ',', corrected?.(fields) ?? fields, ...payload)
     if (recorder?.dropped && !toldReasons.has(recorder)) {
       toldReasons.add(recorder)
       pieces.push(`,"dropped":${JSON.stringify(recorder.dropped)}`)

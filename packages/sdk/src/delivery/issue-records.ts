@@ -124,7 +124,7 @@ export class IssueRecords {
       const { clientRecordId: id, sdkInstanceId } = as ?? { clientRecordId: this.#core.ids.uuid() }
       const json = this.#toJson({ clientRecordId: id, sdkInstanceId }, scope, report)
       const identity = { id, isProtected: false, sequence: this.sender.nextSequence() }
-      this.sender.add(new QueuedItem(identity, () => [json.slice(0, -1), ''], byteLength(json)))
+      this.sender.add(new QueuedItem(identity, () => [json.slice(0, -1)], byteLength(json)))
       this.#handOver()
       return id
     } catch {
@@ -156,8 +156,8 @@ export class IssueRecords {
       value === undefined ? undefined : cutText(wellFormed(value), LIMITS.textChars)
     const { released } = settings
     const sentPayload = released.release === undefined ? report.payload : joined(released, report.payload)
-    const payload = capturePayload(sentPayload).write(PAYLOAD_BYTES_MAX)
-    const evidence = capturePayload(report.evidence).write(EVIDENCE_BYTES_MAX)
+    const payload = capturePayload(sentPayload).write(PAYLOAD_BYTES_MAX).join('')
+    const evidence = capturePayload(report.evidence).write(EVIDENCE_BYTES_MAX).join('')
     const current = this.#core.context.getStore()
     const ofSpan = current?.scope === scope ? current?.span.marks?.promptVersionId : undefined
     const promptVersionId = report.promptVersionId ?? ofSpan ?? scope?.annotations.get('promptVersionId')

@@ -10,8 +10,8 @@ interface Identity {
   readonly recorder?: Recorder | undefined
 }
 
-/** JSON without its last brace. In two pieces, because joining large texts copies them. */
-export type Written = readonly [fields: string, payload: string]
+/** JSON without its last brace. In pieces, because joining large texts copies them: the first has the fields before the payload. */
+export type Written = readonly string[]
 
 export class QueuedItem {
   /** The item's `eventId` or `clientRecordId`. */
@@ -24,7 +24,7 @@ export class QueuedItem {
   readonly recorder: Recorder | undefined
   /** UTF-8 bytes of `json`; about as many until it is written. */
   bytes: number
-  #written: Written = ['', '']
+  #written: Written = []
   #write: (() => Written) | undefined
 
   constructor({ id, isProtected, sequence, recorder }: Identity, write: () => Written, bytes: number) {
@@ -45,7 +45,7 @@ export class QueuedItem {
     if (this.#write) {
       this.#written = this.#write()
       this.#write = undefined
-      this.bytes = byteLength(this.#written[0]) + byteLength(this.#written[1]) + 1
+      this.bytes = this.#written.reduce((sum, piece) => sum + byteLength(piece), 1)
     }
     return this.#written
   }

@@ -40,7 +40,7 @@ export function spoolQueue(
         counts.count('recovered')
         const isProtected = PROTECTED_TYPES.has(eventType as string)
         const identity = { id, isProtected, sequence: sender.nextSequence() }
-        sender.add(new QueuedItem(identity, () => [json.slice(0, -1), ''], byteLength(json)), true)
+        sender.add(new QueuedItem(identity, () => [json.slice(0, -1)], byteLength(json)), true)
       },
     },
     parts,

@@ -55,7 +55,7 @@ export function takeInput(rawInput: unknown, hasDates = false): TakenInput {
     }
   } catch (error) {
     const problem = typeof error === 'string' ? error : 'cannot be read'
-    const { text } = snapshotOf(rawInput, LIMITS.payloadDepthLevels).write()
+    const { text } = snapshotOf(rawInput, LIMITS.payloadDepthLevels)
     return { given: rawInput, judged: null, problem, recorded: JSON.parse(text.replaceAll(CUT_MARK, '…')) as Json }
   }
 }

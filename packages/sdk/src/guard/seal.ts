@@ -28,7 +28,7 @@ export function createHashInput(core: Core, engine: SealEngine, sealKey: string 
 
   function sealedHash(toolName: string, input: object, sealingKey: Uint8Array): Hashed | undefined {
     const text = JSON.stringify(input)
-    const masked = core.writing().masked?.(text) ?? text
+    const masked = core.writing().json?.(text) ?? text
     if (masked === text) return undefined
     const inputSeals = engine.sealInput(sealingKey, input, changedPointers(input, JSON.parse(masked)))
     return { inputHash: engine.sealedInputHash(toolName, input, inputSeals), inputSeals }

@@ -3,6 +3,7 @@ import { createDiskCache } from '../configuration/disk-cache.ts'
 import { ISSUE_BOUNDS, IssueRecords, receiptOf, type IssueParts } from '../delivery/issue-records.ts'
 import type { Sender } from '../delivery/sender.ts'
 import { spoolEvents, spoolQueue } from '../delivery/spool-queue.ts'
+import { createRememberingWriting } from '../recording/texts.ts'
 import { callCounts } from '../recording/usage-shapes.ts'
 import { besideOf } from './deliver-now.ts'
 import { host } from './node.ts'
@@ -25,7 +26,14 @@ function openIssues(core: IssueParts & { readonly sender: Sender }): IssueRecord
   return issues
 }
 
-const parts = { callCounts, createDiskCache, openIssues, spoolEvents, streamed }
+const parts = {
+  callCounts,
+  createDiskCache,
+  createWriting: createRememberingWriting,
+  openIssues,
+  spoolEvents,
+  streamed,
+}
 
 export type Whole = typeof parts
 

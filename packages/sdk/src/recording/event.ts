@@ -15,8 +15,8 @@ export type Payload = Readonly<Record<string, unknown>>
 export interface Captured {
   /** About as many as its JSON text has. */
   readonly bytes: number
-  /** Masked and bounded. `maxBytes`: default and most 256 KiB. Never throws. */
-  write(maxBytes?: number): string
+  /** Masked and bounded JSON text, in pieces. `maxBytes`: default and most 256 KiB. Never throws. */
+  write(maxBytes?: number): readonly string[]
 }
 
 /** Event types of the interface. Any other text of at most 50 characters is also allowed. */
@@ -116,7 +116,7 @@ export function makeEvent(
       labelOf(label),
       LIMITS.labelChars,
     )},"timestamp":${timestamp},"spanId":${JSON.stringify(span.spanId)}${parent}${n},"payload":`
-    return [fields, payload.write()]
+    return [fields, ...payload.write()]
   }
   const identity = { id, isProtected: PROTECTED_TYPES.has(type), sequence, recorder: number ? recorder : undefined }
   return new QueuedItem(identity, write, payload.bytes + FIELDS_BYTES)

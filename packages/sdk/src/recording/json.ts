@@ -5,8 +5,13 @@ export type JsonObject = { [key: string]: Json }
 
 /** `isCut`: only the beginning of the value was read. */
 export interface JsonText {
+  /** Made when it is read. */
   readonly text: string
   readonly isCut?: boolean | undefined
+  /** Of which the text is made. */
+  readonly value?: unknown
+  /** About as many as the text has. */
+  readonly bytes?: number
 }
 
 /** Bytes of keys, signs, numbers and short texts that are read: nothing shortens them, so more cannot be part of a payload. */
@@ -36,25 +41,29 @@ interface Copied {
   readonly isCut?: boolean
 }
 
-export interface Snapshot extends Pick<Copied, 'bytes'> {
-  write(): JsonText
+export interface Snapshot extends JsonText {
+  readonly bytes: number
 }
 
 /**
  * Never throws. Texts are not copied, because they never change. Values that JSON.stringify refuses or that would block
  * the host (cycles, BigInt, getters that throw, extreme depth and size, an own toJSON) are written at once, with a mark
- * in place of each lost value. `write` returns `{}` for nothing.
+ * in place of each lost value. The text of nothing is `{}`.
  */
 export function snapshotOf(payload: unknown, maxLevels: number): Snapshot {
   const plain = readSafely(() => plainCopy(payload, maxLevels), undefined)
   const { value, bytes, isCut } = plain ?? copied(payload, maxLevels)
   large = undefined
   largeKeys = []
-  function write(): JsonText {
-    const text = JSON.stringify(value)
-    return { text: text.startsWith('{') ? text : `{"value":${text}}`, isCut }
+  return {
+    value,
+    bytes,
+    isCut,
+    get text() {
+      const text = JSON.stringify(value)
+      return text.startsWith('{') ? text : `{"value":${text}}`
+    },
   }
-  return { bytes, write }
 }
 
 /** JSON.stringify writes it like the original. @throws if it must not read the value. */

@@ -83,9 +83,9 @@ export function createMask(options: MaskingOptions): Mask {
   const names = new Set(keys.map(plainName))
   const rules: Rule[] = []
   const maybe: RegExp[] = []
-  function add(isOn: boolean | undefined, triggers: readonly RegExp[], ...added: Rule[]): void {
+  function add(isOn: boolean | undefined, triggers: readonly RegExp[], rule: Rule): void {
     if (!isOn) return
-    rules.push(...added)
+    rules.push(rule)
     maybe.push(...triggers)
   }
   add(credentials, [MAYBE_NAMED, MAYBE_FORM], (text) =>
@@ -103,10 +103,8 @@ export function createMask(options: MaskingOptions): Mask {
   add(options.phone, [/\d{3}|\+\d|\d.{0,2}\d/], replacing(PHONE, '[masked:phone]'))
   // Looking for what may stand before an @ takes longest.
   add(options.email, [/@/], (text) => (text.includes('@') ? text.replace(EMAIL, '[masked:email]') : text))
-  for (const pattern of patterns) {
-    const everywhere = new RegExp(pattern, `${pattern.flags.replace(/[gy]/g, '')}g`)
-    add(true, [/^/], replacing(everywhere, '[masked]'))
-  }
+  for (const pattern of patterns)
+    add(true, [/^/], replacing(new RegExp(pattern, `${pattern.flags.replace(/[gy]/g, '')}g`), '[masked]'))
   if (names.size > 0 || custom) maybe.push(/^/)
 
   function kindOf(key: string): NameKind {
@@ -192,9 +190,11 @@ export function createMask(options: MaskingOptions): Mask {
   }
 
   const touches = (json: string): boolean => json.includes(ESCAPED) || maybe.some((trigger) => trigger.test(json))
-  const maskJson = (json: string): string =>
-    touches(json) ? JSON.stringify(maskValue(JSON.parse(json) as Json, 0)) : json
-  return { text: maskText, json: maskJson, touches }
+  return {
+    text: maskText,
+    json: (json) => (touches(json) ? JSON.stringify(maskValue(JSON.parse(json) as Json, 0)) : json),
+    touches,
+  }
 }
 
 function plainName(key: string): string {

@@ -15,7 +15,7 @@ export interface Choosing {
 /** @internal */
 export type PayloadCapture = (payload: Payload | undefined, type?: string) => Captured
 
-const EMPTY: Captured = { bytes: 2, write: () => '{}' }
+const EMPTY: Captured = { bytes: 2, write: () => ['{}'] }
 
 /** @internal Captures at once, and masks later. */
 export function createPayloadCapture(
@@ -36,10 +36,8 @@ export function createPayloadCapture(
     const choose = (whole: unknown) => writing().metadata?.(whole, metadataKeys, named, type)
     const chosen = capture === 'full' ? facts : choose(facts)
     const snapshot = snapshotOf(chosen ?? facts, LIMITS.payloadDepthLevels)
-    const write = (maxBytes: number = LIMITS.payloadBytes) => {
-      const whole = snapshot.write()
-      return writing().payload(chosen ? whole : chosenText(choose, whole), maxBytes)
-    }
+    const write = (maxBytes: number = LIMITS.payloadBytes) =>
+      [writing().payload(chosen ? snapshot : chosenText(choose, snapshot), maxBytes)].flat()
     return { bytes: snapshot.bytes, write }
   }
 }

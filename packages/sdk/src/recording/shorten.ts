@@ -1,6 +1,19 @@
 /** Cuts long texts first, then the ends of long lists, and marks every cut. */
+import type { Diagnostics } from '../delivery/diagnostics.ts'
 import type { Json, JsonObject } from './json.ts'
 import { byteLength } from './text.ts'
+
+/** An escape in JSON text; the second character may be a backslash itself. */
+const ESCAPE = /\\(?:u.{4}|.)/g
+
+/**
+ * In JSON text, after a cut that was made before masking: longer than a private key, or any token that a header can hold. What
+ * stands before the space may be masked.
+ */
+const REST = /[\x7f…]? \[cut: (\d{1,9}) characters\]((?:[^"\\]|\\[^]){0,16384})/g
+
+export const withoutRests = (json: string): string =>
+  json.replace(REST, (_, before, rest: string) => `… [cut: ${+before + rest.replace(ESCAPE, '.').length} characters]`)
 
 /** Texts are cut to no less than this many bytes before lists are cut. */
 const TEXT_BYTES_MIN = 256
@@ -15,14 +28,21 @@ const SUMMARY_BYTES = 160
  * At most `maxBytes`. In `tachoShortened`, `originalBytes` is the size before, `cutTexts` counts cut texts, and
  * `cutLists` lists and objects that end early.
  */
-export function shorten(payload: JsonObject, originalBytes: number, maxBytes: number): string {
+export function shorten(
+  payload: JsonObject,
+  originalBytes: number,
+  maxBytes: number,
+  { count, report }: Pick<Diagnostics, 'count' | 'report'>,
+): string {
+  count('shortened')
+  report('warning', 'payload_shortened', `A payload of ${originalBytes} bytes was shortened to ${maxBytes}.`)
   const room = maxBytes - SUMMARY_BYTES
   const sizes: number[] = []
   const marks = measure(payload, sizes) * LIST_MARK_BYTES
   const structure = originalBytes - sizes.reduce((sum, bytes) => sum + bytes, 0)
   const level = Math.max(TEXT_BYTES_MIN, waterLevel(sizes, room - structure - marks))
-  const { text, cutTexts, cutLists } = write(payload, level, room)
-  const summary = JSON.stringify({ originalBytes, cutTexts, cutLists })
+  const { text, ...cuts } = write(payload, level, room)
+  const summary = JSON.stringify({ originalBytes, ...cuts })
   return `${text.slice(0, -1)}${text === '{}' ? '' : ','}"tachoShortened":${summary}}`
 }
 
@@ -32,17 +52,19 @@ const sizeOf = (text: string): number => byteLength(JSON.stringify(text)) - 2
 /** Adds the sizes of texts. @returns how many levels the value has. */
 function measure(value: Json, sizes: number[]): number {
   if (typeof value === 'string') sizes.push(sizeOf(value))
-  if (!value || typeof value !== 'object') return 0
-  return 1 + Object.values(value).reduce<number>((levels, item) => Math.max(levels, measure(item, sizes)), 0)
+  if (Object(value) !== value) return 0
+  return (
+    1 + Object.values(value as JsonObject).reduce<number>((levels, item) => Math.max(levels, measure(item, sizes)), 0)
+  )
 }
 
 /** The largest limit at which all texts, cut to it, fit together. */
 function waterLevel(sizes: readonly number[], room: number): number {
-  const sorted = sizes.toSorted((a, b) => a - b)
   let left = room
-  for (const [index, size] of sorted.entries()) {
+  let count = sizes.length
+  for (const size of sizes.toSorted((a, b) => a - b)) {
     // Only a text longer than its share is cut.
-    const share = (left / (sorted.length - index)) | 0
+    const share = (left / count--) | 0
     if (size > share) return share - TEXT_MARK_BYTES
     left -= size
   }
@@ -62,24 +84,22 @@ function write(payload: JsonObject, level: number, maxBytes: number) {
 
   /** False if it does not fit. Of a list or an object, its beginning does. */
   function value(source: Json, before: string): boolean {
-    const isOpen = typeof source === 'object' && source !== null
-    const whole = isOpen ? '' : JSON.stringify(source)
-    const isCut = typeof source === 'string' && byteLength(whole) > level + 2
-    const itemText = before + (isCut ? cutText(source, level) : whole)
+    const isOpen = Object(source) === source
+    const isCut = typeof source === 'string' && sizeOf(source) > level
+    const itemText = before + (isCut ? cutText(source, level) : isOpen ? '' : JSON.stringify(source))
     const bytes = byteLength(itemText)
     if (room < bytes + (isOpen ? LIST_MARK_BYTES : 0)) return false
     if (isCut) cutTexts++
     put(itemText, bytes)
-    if (isOpen) container(source)
+    if (isOpen) container(source as JsonObject)
     return true
   }
 
   function container(source: Json[] | JsonObject): void {
     const isList = Array.isArray(source)
     const entries = Object.entries(source)
-    put(isList ? '[' : '{')
     // Every open level reserves room for its end.
-    room -= LIST_MARK_BYTES
+    put(isList ? '[' : '{', 1 + LIST_MARK_BYTES)
     for (const [index, [key, item]] of entries.entries()) {
       const before = index > 0 ? ',' : ''
       if (value(item, isList ? before : `${before}${JSON.stringify(key)}:`)) continue
@@ -89,8 +109,7 @@ function write(payload: JsonObject, level: number, maxBytes: number) {
       put(`${before}"[cut: ${entries.length - index - 1 + +more} more]"${isList ? '' : ':true'}`)
       break
     }
-    room += LIST_MARK_BYTES
-    put(isList ? ']' : '}')
+    put(isList ? ']' : '}', 1 - LIST_MARK_BYTES)
   }
 
   container(payload)
@@ -112,8 +131,8 @@ function cutText(text: string, maxBytes: number): string {
   let room = maxBytes
   let start = 0
   let end = text.length
-  // Grow the part as long as it fits: each step reads only the characters that it would add.
-  for (let step = 2 ** 17; step >= 1; step /= 2) {
+  // Grow the part as long as it fits: each step reads only the characters that it would add, and each takes a byte or more.
+  for (let step = 2 ** (31 - Math.clz32(room)); step >= 1; step /= 2) {
     const units = start + text.length - end + step
     const tail = (units / 3) | 0
     const bytes = sizeOf(text.slice(start, units - tail)) + sizeOf(text.slice(text.length - tail, end))
