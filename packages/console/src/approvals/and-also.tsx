@@ -79,6 +79,7 @@ export function AndAlso({ approval, also, onChange }: Props) {
       {also?.scope === 'condition' && (
         <input
           aria-label="Condition"
+          required
           value={also.condition}
           onChange={(event) => onChange({ ...also, condition: event.target.value })}
           spellCheck={false}

@@ -227,7 +227,9 @@ function DecisionForm({
           look="accent"
           className="h-auto min-h-11 flex-[2] [overflow-wrap:anywhere] whitespace-normal sm:min-h-10 sm:flex-none sm:px-5"
           busy={isBusy}
-          onClick={(event) => isFirstClick(event) && decide('APPROVED')}
+          onClick={(event) =>
+            isFirstClick(event) && event.currentTarget.form?.reportValidity() !== false && decide('APPROVED')
+          }
         >
           {isConfirming ? (
             'Approve the input that is not shown'

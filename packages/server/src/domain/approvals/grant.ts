@@ -30,7 +30,9 @@ const READABLE = new Set<string>(['tool.name', 'tool.input'])
 export function grantConditionFault(condition: string): string | null {
   const compiled = compileCondition(condition)
   if (!compiled.ok) return null
-  const others = fieldsOf(compiled.condition).variables.filter((name) => !READABLE.has(name))
+  const { variables } = fieldsOf(compiled.condition)
+  const others: string[] = variables.filter((name) => !READABLE.has(name))
+  if (others.length === 0 && compiled.condition.readsHistory) others.push('origin')
   return others.length === 0 ? null : `may read tool.input and tool.name only, not ${others.join(', ')}`
 }
 
@@ -50,22 +52,24 @@ export function checkedInput(
   return { input: JSON.parse(shown.json) as unknown, sealed }
 }
 
-/** Null: the input cannot be compared with the hash, or the condition reads a value that is masked here, or fails. */
-export function isTrueOf(
+/** Why a condition is not true of a call; null: it is. The reason says nothing of the input. */
+export function faultOfCall(
   condition: string,
   request: Pick<ApprovalRow, 'toolName' | 'inputHash' | 'hashScheme'>,
   shown: ShownInput | null,
-): boolean | null {
-  return isTrueOfChecked(condition, request.toolName, checkedInput(request, shown))
+): string | null {
+  return faultOfChecked(condition, request.toolName, checkedInput(request, shown))
 }
 
-function isTrueOfChecked(condition: string, name: string, checked: CheckedInput | null): boolean | null {
+function faultOfChecked(condition: string, name: string, checked: CheckedInput | null): string | null {
   const compiled = compileCondition(condition)
-  if (!compiled.ok || checked === null) return null
+  if (!compiled.ok) return 'cannot be compiled'
+  if (checked === null) return 'cannot be checked for this call: its input must be recorded and match the approved hash'
   const { input, sealed } = checked
-  if (sealed.length > 0 && readsSealed(condition, sealed)) return null
+  if (sealed.length > 0 && readsSealed(condition, sealed)) return 'must read no value that is masked'
   const outcome = evaluate(compiled.condition, { tool: { name, input: input as Record<string, unknown> }, now: 0 })
-  return outcome.ok ? outcome.matched : null
+  if (!outcome.ok) return `fails for this call: ${outcome.message}`
+  return outcome.matched ? null : 'is not true of this call'
 }
 
 /**
@@ -148,7 +152,7 @@ export async function applyGrants(
     if (grant.condition !== null) {
       // Let other requests run in between, because many conditions on a large input take seconds.
       await new Promise(setImmediate)
-      if (isTrueOfChecked(grant.condition, row.toolName, checked) !== true) continue
+      if (faultOfChecked(grant.condition, row.toolName, checked) !== null) continue
     }
     const use = { grantId: grant.id, policyIds: asking ?? [], inputEventId, now }
     const approved = await storage.useGrant(environmentId, id, use, [auditOf(row, grant, workspaceId, now)])

@@ -2,7 +2,7 @@ import { randomBytes } from 'node:crypto'
 import type { NewDecision } from '@tacho/contract/approvals/approval-decision.ts'
 import { LIMITS } from '@tacho/contract/engine/limits.ts'
 import type { FastifyRequest } from 'fastify'
-import { grantConditionFault, isTrueOf, toGrant } from '../../domain/approvals/grant.ts'
+import { faultOfCall, grantConditionFault, toGrant } from '../../domain/approvals/grant.ts'
 import { wholeInput } from '../../domain/approvals/recorded-input.ts'
 import type { ApprovalRow, NewGrant } from '../../storage/approvals/approvals.ts'
 import { MINUTE_MS } from '../../storage/engine/times.ts'
@@ -53,14 +53,10 @@ export async function newGrantOf(
     const reads = grantConditionFault(condition)
     if (reads !== null) throw refuse('invalid_request', `grant.condition ${reads}`)
     await checkCondition(bodyValidator, condition, request)
-    const isTrue = isTrueOf(condition, row, await wholeInput(storage, row))
-    if (isTrue !== true) throw refuse('conflict', isTrue === false ? NOT_TRUE : NOT_CHECKED)
+    const fault = faultOfCall(condition, row, await wholeInput(storage, row))
+    if (fault !== null) throw refuse('conflict', `Nothing is decided: grant.condition ${fault}`)
   }
   const at = now()
   const id = uuidv7(at, randomBytes)
   return { id, scope, condition: condition ?? null, mostUses: uses, expiresAt: at + minutes * MINUTE_MS }
 }
-
-const NOT_TRUE = 'Nothing is decided: grant.condition is not true of this call'
-const NOT_CHECKED =
-  'Nothing is decided: grant.condition cannot be checked for this call. Its input must be recorded and match the approved hash, and the condition must read no value that is masked'

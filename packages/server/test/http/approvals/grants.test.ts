@@ -148,6 +148,12 @@ onBoth('a condition holds for this agent in every run, if the recorded input has
   for (const condition of ['run.cost < 1.0', 'tool.input.amount <', 'agent.id == "a"', '1']) {
     assert.equal((await approve(house, first.id, { ...grant, condition })).status, 400, condition)
   }
+  const ofPast = await approve(house, first.id, { ...grant, condition: 'origin(tool.input.amount) == []' })
+  assert.equal(ofPast.status, 400)
+  assert.match(ofPast.text, /may read tool\.input and tool\.name only, not origin/)
+  const misspelled = await approve(house, first.id, { ...grant, condition: 'tool.input.amout < 100.0' })
+  assert.equal(misspelled.status, 409)
+  assert.match(misspelled.text, /fails for this call: line 1, column 1: missing key \\"amout\\"/)
   assert.equal((await approve(house, first.id, grant)).body.status, 'APPROVED')
 
   /** The answer that a waiting client gets, and then. */
