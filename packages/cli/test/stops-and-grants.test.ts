@@ -61,7 +61,11 @@ test('a standing approval is listed and revoked, and how often policies asked is
   const asked = { policyId: 'refunds', policyVersion: '1' }
   const { id } = await ask(asked)
   await server.text('approvals', 'approve', id, '--also', 'tool')
-  assert.equal((await ask(asked)).status, 'APPROVED')
+  const byGrant = await ask(asked)
+  assert.equal(byGrant.status, 'APPROVED')
+  const shown = await server.text('approvals', 'show', byGrant.id)
+  assert.match(shown, /by .+ in a standing approval 2/)
+  assert.match(shown, /The standing approval answered before an input was recorded/)
   const { items } = await server.json<{ items: ApprovalGrant[] }>('approvals', 'grants', 'list')
   const [grant] = items
   assert.ok(grant)

@@ -74,7 +74,7 @@ export function stateText(approval: OperatorApproval, now: number) {
   }
   if (status === 'EXPIRED') return `expired ${spokenTime(expiresAt)} without a decision`
   const why = decisionReason === null || decisionReason === '' ? '' : `: ${printable(decisionReason)}`
-  const where = decidedBy?.via === 'slack' ? ' in Slack' : decidedBy?.via === 'grant' ? ' before' : ''
+  const where = decidedBy?.via === 'slack' ? ' in Slack' : decidedBy?.via === 'grant' ? ' in a standing approval' : ''
   const isStopped = approval.waiting.state === 'stopped'
   const nothing = waits === null ? '' : `; ${waits}${isStopped ? ', so nothing runs unless it asks again' : ''}`
   const { firstApproval: first } = approval
@@ -182,16 +182,17 @@ function fieldLine(field: CallGrounds['fields'][number], grounds: CallGrounds): 
   return `  ${printable(path || 'input')}: ${printable(json)}${isCut ? '…' : ''}  ${printable(from)}${CHECKS[check]}`
 }
 
+type WithInput = Pick<ApprovalDetail, 'inputPreview' | 'runId' | 'grantId'>
+
 /** Maximum characters of an input on a terminal. */
 const SHOWN_CHARS = 4_000
 
-function inputLines({ inputPreview, runId }: { inputPreview: InputPreview | null; runId: string | null }): string[] {
+function inputLines({ inputPreview, runId, grantId }: WithInput): string[] {
   if (inputPreview === null) {
-    return [
-      runId === null
-        ? 'The request has no run, so no input is shown.'
-        : 'The client recorded no input for this approval.',
-    ]
+    if (runId === null) return ['The request has no run, so no input is shown.']
+    if (grantId !== null)
+      return ['The standing approval answered before an input was recorded. Look for it in the run.']
+    return ['The client recorded no input for this approval.']
   }
   const { json, isTruncated, isShortened, bytes } = inputPreview
   const isCut = isTruncated || json.length > SHOWN_CHARS

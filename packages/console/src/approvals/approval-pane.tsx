@@ -180,7 +180,7 @@ function Asked({ approval }: { approval: ApprovalDetail }) {
             </bdi>
             {approval.decidedBy.kind === 'token' && ' (a token)'}
             {approval.decidedBy.via === 'slack' && ', in Slack'}
-            {approval.grantId !== null && ', before, by a standing approval'}
+            {approval.grantId !== null && ', in a standing approval'}
           </Fact>
         )}
         {approval.decisionReason !== null && (

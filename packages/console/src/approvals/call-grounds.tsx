@@ -65,8 +65,10 @@ export function InputValues({ approval }: Props) {
     return (
       <Section title="Input">
         <Nothing>
-          The agent recorded no input, as in metadata-only mode. The decision holds for exactly one input: the one with
-          the hash under Details.
+          {approval.grantId === null
+            ? 'The agent recorded no input, as in metadata-only mode.'
+            : 'The standing approval answered before an input was recorded. Look for it in the run.'}{' '}
+          The decision holds for exactly one input: the one with the hash under Details.
         </Nothing>
       </Section>
     )
