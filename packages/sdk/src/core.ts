@@ -128,10 +128,7 @@ export type EndLate = (failure?: Failure, isCancelled?: boolean, at?: number) =>
 
 /** Model calls that go on after their run returned. */
 export interface Background {
-  /**
-   * Calls `end` when a returned run has no more model calls under way. Resolves when the run's host may continue;
-   * undefined: end the run now.
-   */
+  /** Calls `end` when no model call of a returned run is under way. Resolves when the host may continue. Undefined: end the run now. */
   endWhenQuiet(
     run: Endable,
     scope: RunScope,
