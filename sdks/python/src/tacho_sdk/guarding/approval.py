@@ -37,14 +37,14 @@ if TYPE_CHECKING:
 _WAIT_SECONDS_MAX = 30
 _POLL_INTERVAL = 1.0
 _POLL_SPREAD = 0.5
-# Extra time for an answer, in addition to the requested wait.
+# Timeout of a request, in addition to its `wait`.
 _ANSWER_SECONDS = 10
-# An id becomes part of a path: `..` would name another one.
+# An id becomes part of a path, where `..` would lead elsewhere.
 _ID = re.compile(r"\w[\w-]{0,254}\Z", re.ASCII)
-# A model reads the reason.
+# Longest reason: a model reads it.
 _REASON_CHARS = 2_000
 _TIME_CHARS = 40
-# The record that only one process can create: the next ones get `isNew: false`.
+# Only one claim can create this record: the others get `isNew: false`.
 CLAIM_TYPE = "APPROVAL_PENDING"
 _CLAIMS_MAX = 4
 _CLAIM_WAIT_MAX = 5.0
@@ -53,7 +53,7 @@ _CLAIM_WAIT_MAX = 5.0
 @dataclass(frozen=True)
 class ApprovalOutcome:
     outcome: Literal["approved", "pending", "rejected", "expired", "timeout", "unavailable", "aborted", "used"]
-    """`used`: approved, and the tool ran under it before."""
+    """`used`: the tool ran, or another process runs it."""
     approval_id: str | None
     """None if no approval was created."""
     decision_reason: str | None = None
@@ -61,9 +61,9 @@ class ApprovalOutcome:
     """The service's answer for a diagnostic, without content."""
     expires_at: str | None = None
     is_old: bool = False
-    """The request was over before this call asked: it is that of an earlier call."""
+    """An earlier call created the request, and it ended before the present call asked."""
     until: float = math.inf
-    """When it ends, by the clock of this machine. After that, nothing runs under it."""
+    """When the approval ends, by this machine's clock. After that, nothing runs under it."""
 
 
 @dataclass(frozen=True)
@@ -85,10 +85,10 @@ class Asking:
     request: dict[str, Json]
     """The body of POST /firewall-approvals, with the same `clientRequestId` in every retry and every process."""
     client_id: str
-    """In whose name. The service shows an approval to no other client."""
+    """The service shows an approval only to the client that requested it."""
     timeout: float
     wait: float
-    """After so many seconds, an undecided approval is pending."""
+    """Longest wait, in seconds. An approval that is undecided then is pending."""
     on_created: Callable[[str, str | None], None]
     """Called once with the approval's id and its end, before the first wait."""
     stop: StopSignal
@@ -111,10 +111,9 @@ def claim_id(approval_id: str) -> str:
 
 def claim_approval(core: Core, asking: Asking, approval_id: str) -> Literal["claimed", "used", "unavailable"]:
     """
-    Takes the approval for this process. The service stores a record once for a client and its id, and tells only
-    one request that the record is new (interface: Issue record). The record is a recovery, which opens no issue.
-    `used`: the tool ran, or another process runs it. After a lost answer, `claimId` shows whether the stored record
-    is this call's own.
+    Claims the approval for this process: the service stores an issue record once for each client and id, and reports `isNew` to
+    one request only (interface: Issue record). The record is a recovery, so it opens no issue. `used`: the tool ran, or another
+    process runs it. After a lost answer, `claimId` shows whether the stored record is this call's own.
     """
     settings, request = core.settings, asking.request
     shared = {name: request.get(name) for name in ("runId", "sessionId", "policyId")}
@@ -158,7 +157,7 @@ class _Waiting:
         self._stop = asking.stop
         self._begun = time.monotonic()
         self._is_patient = asking.wait >= asking.timeout
-        # A call that does not wait for a person waits for the request.
+        # Without a wait for a person, the deadline bounds the request.
         most = asking.timeout if self._is_patient else max(asking.wait, core.settings.request_timeout)
         self._deadline = self._begun + most
         self.approval_id: str | None = None
@@ -207,7 +206,7 @@ class _Waiting:
         return _Refused(ApprovalOutcome(outcome, None, None, detail))
 
     def _answered(self, method: str, path: str, timeout: float, body: bytes | None = None) -> Reply:
-        """The first answer that is not "try again". Raises if none arrives before the deadline."""
+        """The first conclusive answer, after retries. Raises if none arrives before the deadline."""
         detail: str | None = None
         failures = 0
         headers = {"x-service-client-id": self._asking.client_id}
@@ -220,15 +219,15 @@ class _Waiting:
                 raise self._refusal("timeout", detail)
             limit = min(timeout, left)
             reply = self._core.request(method, path, body=body, headers=headers, timeout=limit, stop=self._stop)
-            # Count from the answer. Then the service sees the whole interval, even if the request arrived late.
+            # Measure from the last answer, so that the service sees the whole interval even if a request arrived late.
             interval = _POLL_INTERVAL + random.random() * _POLL_SPREAD if method == "GET" else 0.0
             if isinstance(reply, Reply) and not _is_temporary(reply.status):
-                # A long poll that the service held open already was the pause.
+                # A long poll that the service held open counts as the pause.
                 is_quick = time.monotonic() - start < 2 * _POLL_INTERVAL
                 if is_quick and isinstance(reply.json, dict) and reply.json.get("status") == "PENDING":
                     self._sleep(interval)
                 return reply
-            # The end of the wait is no evidence about the service.
+            # If the wait ended, the service did not fail.
             if isinstance(reply, Reply):
                 detail = f"status {reply.status}"
             elif reply.reason != "aborted" and time.monotonic() < self._deadline:
@@ -242,7 +241,7 @@ class _Waiting:
         self._stop.wait(min(seconds, self._deadline - time.monotonic()))
 
     def _read(self, reply: Reply, approval_id: str | None) -> _Approval | None:
-        """Returns None unless it is the requested approval. An answer that names a tool or a hash must name the request's."""
+        """None unless the reply is the requested approval. A tool or hash in it must be the request's."""
         fields = reply.json
         if not isinstance(fields, dict):
             return None
@@ -254,7 +253,7 @@ class _Waiting:
             return None
         if not isinstance(status, str):
             return None
-        # A decision has a time (interface: Firewall approval).
+        # Every decision has a time (interface: Firewall approval).
         if status == "APPROVED" and not fields.get("decidedAt"):
             return None
         expires_at = fields.get("expiresAt")
@@ -268,12 +267,12 @@ class _Waiting:
 
 
 def _until(expires_at: object, date: str | None) -> float:
-    """By the clock of this machine, which may differ from that of the service."""
+    """The end of the approval by this machine's clock, which may differ from the service's."""
 
     def read() -> float:
         end = datetime.datetime.fromisoformat(str(expires_at).replace("Z", "+00:00")).timestamp()
         server_time = parsedate_to_datetime(date).timestamp() if date else time.time()
-        # The header has whole seconds.
+        # Smaller differences between the clocks are ignored: the Date header has whole seconds.
         return end + (time.time() - server_time if abs(time.time() - server_time) > 1 else 0)
 
     return read_safely(read, math.inf)

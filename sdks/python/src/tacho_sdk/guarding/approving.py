@@ -1,4 +1,4 @@
-"""How one call gets approved: once for a request, in all processes."""
+"""Chooses the approval request of a call, and decides what happens to it when the caller leaves."""
 
 from __future__ import annotations
 
@@ -31,16 +31,16 @@ _APPROVAL_CODES: dict[str, BlockCode] = {
     "unavailable": "approval_unavailable",
     "used": "approval_used",
 }
-# Outcomes after which a later call without a key may still find the request: the call continues, or was never made.
+# Outcomes after which a later call without a key may use the same request: the call still waits, or a person rejected it.
 _OPEN = ("pending", "rejected")
 
 
 class Approving:
     approval_id: str | None = None
-    """The last one that was asked for."""
+    """The last approval that was requested."""
 
     def __init__(self, guard: Guard, scope: RunScope, call: Call, request: Request, waiting: OpenCall | None) -> None:
-        """`waiting`: the call that the host continues."""
+        """`waiting`: set if the host continues a waiting call."""
         self._guard = guard
         self._scope = scope
         self._call = call
@@ -56,7 +56,7 @@ class Approving:
             guard.record_decision(self._scope, self._call, judged, known.approval_id)
             raise self._refused(judged, "approval_rejected", known.reason)
         continued, own_key = self._continues, self._own_key()
-        # Equal inputs without a key are several calls, also at the same time. Equal keys are one call.
+        # Calls with equal inputs and no key are different calls, even at the same time. Calls with equal keys are one call.
         slot = digest if own_key is None else input_hash("approval-key", [digest, own_key])
         while True:
             with guard.lock:
@@ -67,7 +67,7 @@ class Approving:
             self.approval_id = outcome.approval_id
             is_used = caller.gone is None and (outcome.outcome == "approved" or outcome.is_old)
             with guard.lock:
-                # The number is spent: the next call makes its own request. After "used", a call with the same key does not.
+                # After a spent request, the next call makes its own. After "used", a call with the same key does not.
                 if is_used or self._is_left(outcome, caller):
                     state.spend_number(slot, number)
                 else:
@@ -92,7 +92,7 @@ class Approving:
         return is_over and outcome.approval_id is not None and not self._is_named(caller)
 
     def _is_named(self, caller: LeavingCaller) -> bool:
-        """Whether a key or a handle names it, so that the same call may be made again."""
+        """Whether a key or a handle names the call, so that it may be made again."""
         return self._continues is not None or self._own_key() is not None or caller.is_named
 
     def _left(self, judged: Judged, outcome: ApprovalOutcome, caller: LeavingCaller) -> ToolBlockedError:
@@ -101,10 +101,10 @@ class Approving:
         return self._refused(judged, "aborted" if caller.gone == "aborted" else "caller_gone")
 
     def _own_key(self) -> str | None:
-        """None: the call gets a number. A continued call keeps its key."""
+        """None: calls are numbered instead. A continued call keeps its key."""
         if self._continues is not None:
             return self._continues.key if isinstance(self._continues.key, str) else None
-        # A host without types may give a number, which would be the number of another call.
+        # A host without types may pass a number as key, which could equal another call's number.
         key = self._request.key
         return key_of(self._request.tool_call_id) if key is None else str(key) or None
 
@@ -124,7 +124,7 @@ class Approving:
         )
 
     def _outcome(self, judged: Judged, digest: str, own_key: str | None, number: int, caller: LeavingCaller) -> ApprovalOutcome:
-        """Asks a person. `approved` only once for a request, in all processes."""
+        """Asks a person. Returns `approved` once for each request, across all processes."""
         guard, scope, call, rules = self._guard, self._scope, self._call, self._request.rules
         core, verdict, state = guard.core, judged.verdict, scope.state
         approval_timeout = rules.approval_timeout
@@ -132,11 +132,11 @@ class Approving:
         timeout = _APPROVAL_TIMEOUT if approval_timeout is None else approval_timeout
         bounded = min(max(timeout, _APPROVAL_TIMEOUT_MIN), _APPROVAL_TIMEOUT_MAX)
         waits = guard.defaults.approval_wait if rules.approval_wait is None else rules.approval_wait
-        # A list, because a model can choose any text.
+        # A list keeps key and number apart: a model can choose any text as key.
         key: Json = number if own_key is None else own_key if number == 0 else [own_key, number]
         basis = [scope.run_id, call.tool_name, digest, verdict.policy_id, verdict.policy_version, key]
         request: dict[str, Json] = {
-            # Every process finds the same request, and another version of the policy makes another one.
+            # All processes compute the same request id. Another version of the policy makes another request.
             "clientRequestId": input_hash("approval", basis),
             "runId": scope.run_id,
             "sessionId": scope.session_id,
@@ -165,7 +165,7 @@ class Approving:
                 called = number if own_key is None else own_key
                 state.open(OpenCall(approval_id, call.tool_name, digest, called, expires_at, args, named, spent))
             caller.on_leave = lambda reason: self._withdraw(approval_id, caller, reason)
-            # Send the input at once: operators see it beside the approval.
+            # Sent at once, so that operators see the input with the approval.
             if not is_known:
                 guard.record_decision(scope, call, judged, approval_id)
             core.sender.flush_soon()
@@ -205,8 +205,7 @@ class Approving:
         if not self._is_named(caller):
             with guard.lock:
                 scope.state.close(approval_id)
-            # Recorded as if the tool had run: a process with an older handle then counts the call as one that it may
-            # make.
+            # Claims the approval, so that no other process, such as one with an older handle, runs the tool under it.
             payload, evidence = {"toolName": call.tool_name}, {"decision": "WITHDRAWN", "approvalId": approval_id}
             claim = IssueReport(CLAIM_TYPE, "RECOVERY", payload=payload, evidence=evidence)
             guard.issues.report(scope, claim, own_id=claim_id(approval_id))

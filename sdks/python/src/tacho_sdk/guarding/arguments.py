@@ -55,7 +55,7 @@ class Arguments:
                 continue
             if parameters[name].kind is _KEYWORDS:
                 shown_fields = {key: one for key, one in value.items() if key not in self._left_out and not is_context(one)}
-                # A model may write the name of this parameter too: that must not move the other keys.
+                # A key with this parameter's own name, which a model may write, must not move the other keys.
                 named_arguments.update(
                     {name: shown_fields} if shown_fields.keys() & (parameters.keys() - {name}) else shown_fields
                 )
@@ -64,13 +64,15 @@ class Arguments:
         return named_arguments
 
     def own_input(self) -> object:
-        """The same, but the only argument itself if it is a dict."""
+        """The input; the only argument itself if that is a dict."""
         tool_input = self.input()
         only = next(iter(tool_input.values())) if len(tool_input) == 1 else None
         return only if isinstance(only, dict) else tool_input
 
     def call(self) -> Any:
-        """A decorator may shift positions: a decorated function gets the values by the names under which they were judged."""
+        """
+        Calls the function. A decorator may shift positions, so a decorated function gets the values by their judged names.
+        """
         if not hides_its_parameters(self._function):
             return self._function(*self._args, **self._named)
         parameters, bound_arguments = self._signature.parameters, self._bound()
@@ -90,7 +92,7 @@ class Arguments:
         return self._function(*args, **named)
 
     def read(self, function: Callable[..., Any]) -> Any:
-        """Reads the same arguments as another function would."""
+        """Calls another function with the same arguments."""
         return function(*self._args, **self._named)
 
     def _bound(self) -> dict[str, Any]:
@@ -108,7 +110,7 @@ def signature_of(function: Callable[..., Any]) -> inspect.Signature:
 
 
 def hides_its_parameters(function: Callable[..., Any]) -> bool:
-    """Whether its signature is that of another function, to which a decorator passes the arguments on."""
+    """Whether the shown signature is that of another function, to which a decorator passes the arguments."""
     return _signatures(function)[1]
 
 
@@ -116,7 +118,7 @@ def _signatures(function: Callable[..., Any]) -> tuple[inspect.Signature, bool]:
     try:
         return _cached_signatures(function)
     except TypeError:
-        return _read_signatures(function)  # Its object cannot be hashed.
+        return _read_signatures(function)  # The function's object cannot be hashed.
 
 
 _ANY = inspect.Signature([inspect.Parameter("args", _POSITIONS), inspect.Parameter("named", _KEYWORDS)])
@@ -133,7 +135,7 @@ def _read_signatures(function: Callable[..., Any]) -> tuple[inspect.Signature, b
         return shown, False
     own_signature = inspect.signature(function, follow_wrapped=False)
     takes_any = any(parameter.kind in (_POSITIONS, _KEYWORDS) for parameter in own_signature.parameters.values())
-    # Python binds by its own names if it has them.
+    # Without `*args` or `**named`, Python binds by the decorated function's own names.
     return (shown, True) if takes_any else (own_signature, False)
 
 
@@ -151,7 +153,7 @@ def unpacked(function: Callable[..., Any]) -> tuple[Callable[..., Any], tuple[An
 
 
 def is_method(function: Callable[..., Any]) -> bool:
-    """Whether the first parameter is the object that the function was defined for."""
+    """Whether the function is a method, whose first parameter is its object."""
     if not inspect.isfunction(function):
         return False
     inside, _, _ = function.__qualname__.rpartition(".")
@@ -182,7 +184,7 @@ class _Detach:
         try:
             return self._copy(source)
         except RecursionError:
-            # Too deep to be read, so that the call has no hash.
+            # Too deep to be read, so the call has no hash.
             return source
 
     def _copy(self, source: Any) -> Any:

@@ -20,8 +20,7 @@ if TYPE_CHECKING:
     from .guard import Guard
 
 NeverRan = Literal["cut", "unreadable", "unknown_tool", "unfit", "declined"]
-# Finish reasons of answers whose calls are complete, as providers say it:
-# packages/contract/vectors/finish-reasons.json.
+# Finish reasons of answers whose calls are complete, as providers spell them: packages/contract/vectors/finish-reasons.json.
 _WHOLE = frozenset(
     "stop stopped tool_calls tool_call tool_use end_turn function_call completed complete stop_sequence eos eos_token"
     " end_of_text stop_token pause_turn".split()
@@ -45,7 +44,7 @@ class ReceivedCall(dict[str, Any]):
 
 
 def is_cut(finish_reason: object) -> bool:
-    """Whether calls may miss their end. An unknown reason counts as yes; None: nobody said why the answer ended."""
+    """Whether the calls of an answer may miss their end. Yes for an unknown reason, no if the provider gave none."""
     if finish_reason is None or finish_reason == "":
         return False
     reason_text = getattr(finish_reason, "name", finish_reason)
@@ -74,7 +73,7 @@ class Waiting:
     is_recorded: bool = False
 
     def record(self, core: Core) -> None:
-        """Set in place of an outcome."""
+        """Records the wait in place of the run's outcome."""
         self.is_recorded = True
         payload = {"waitingFor": "approval", "toolName": self.tool_name, "toolCallId": self.call_id}
         core.record(self.scope, "WAITING", f"{self.tool_name} waits for a person", payload, is_last=True)
@@ -82,8 +81,8 @@ class Waiting:
 
 class AskedCalls:
     """
-    What the answers of models said of their calls, by the run and the model's id, because frameworks do not pass
-    it to the tool. Several runs may have calls of one id, because some models count them from 0 in each answer.
+    What models' answers report about their calls, by run and the model's id of the call, because frameworks do not pass it to
+    the tool. Several runs may have calls with the same id, because some models count them from 0 in each answer.
     """
 
     def __init__(self) -> None:
@@ -96,7 +95,7 @@ class AskedCalls:
         self._waiting: dict[str, Waiting] = {}
 
     def waits(self, scope: RunScope, tool_name: str, call_id: object) -> None:
-        """The call waits for a person, in the agent's framework."""
+        """Notes that the call waits for a person in the agent's framework."""
         if not isinstance(call_id, str) or not call_id:
             return
         with self._lock:
@@ -109,10 +108,7 @@ class AskedCalls:
             return next((one for one in self._waiting.values() if one.scope is scope), None)
 
     def goes_on(self, core: Core, call_id: object) -> None:
-        """
-        The call runs, or was declined. If this happens in another run, the run that waited records nothing more of
-        it.
-        """
+        """Notes that the call runs or was declined. If this happens in another run, ends the run that waited."""
         waiting = self._waiting.pop(call_id, None) if isinstance(call_id, str) else None
         current = current_of(core)
         if waiting is None or not waiting.is_recorded:
@@ -121,7 +117,7 @@ class AskedCalls:
             Run(core, waiting.scope).end()
 
     def note(self, scope: RunScope | None, call_id: object, broken: Broken | None) -> None:
-        """The last answer of the run with this id counts. `scope`: None outside a run."""
+        """Notes a broken or a whole call. The run's last answer with this id counts. `scope`: None outside a run."""
         if not isinstance(call_id, str) or not call_id:
             return
         # Register the call also for tools outside a run, such as in a thread that does not know its run.
@@ -167,8 +163,8 @@ def record_never_ran(
     ended: RunScope | None = None,
 ) -> None:
     """
-    Records it on the current run, or on one of its own. `code`: None if nothing was wrong with the call. `answer`:
-    what the model reads. `arguments`: as it wrote them. `ended`: its run, if that ends.
+    Records a call that never ran, on the current run or in a run of its own. `code`: None if nothing was wrong with the call.
+    `answer`: what the model reads. `arguments`: as the model wrote them. `ended`: the call's run, if that ends.
     """
     core, current = guard.core, current_of(guard.core)
     core.asked_calls.goes_on(core, call_id)

@@ -49,7 +49,7 @@ _MODEL_TEXTS: dict[str, str] = {
     "guard_failed": "The call could not be checked. Tell the user; try later.",
 }
 
-# Codes that do not concern the policy: another fault came first.
+# Codes of faults that were found before the policies, so the message mentions no policy.
 _OTHER_CODES = ("input_changed", "input_not_json", "aborted", "caller_gone", "call_cut", "guard_failed", "approval_used")
 
 

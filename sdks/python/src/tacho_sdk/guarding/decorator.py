@@ -27,7 +27,7 @@ def guarded(
     rules: Rules | None,
     key_of: Callable[..., str] | None = None,
 ) -> Callable[[Any], Any]:
-    """The decorator. `client_of`: a decorator may be applied before the client is configured."""
+    """`client_of`: a function, because the decorator may be applied before the client is configured."""
 
     def decorate(tool: Any) -> Any:
         expect_calls()
@@ -43,7 +43,7 @@ def guarded(
             read = functools.partial(arguments.read, input_of) if input_of else arguments.own_input
             signals = arguments.read(signals_of) if signals_of else ()
             key = arguments.read(key_of) if key_of else None
-            # The object of a method is not carried: the host continues the call with its own one.
+            # Leave out a method's object: the host continues the call with its own.
             call_arguments = args[1:] if is_method(tool) else args
             return Request(
                 tool_name, read, arguments.call, signals, rules or Rules(), key=key, args=call_arguments, named=named

@@ -47,7 +47,7 @@ class LoopDetector:
     """Remembers the last calls of one run."""
 
     def __init__(self, options: Loop, recent: list[str] | None = None) -> None:
-        """`recent`: those of other processes."""
+        """`recent`: calls in other processes."""
         self._action = options.action
         self._threshold = max(2, options.calls)
         self._most = max(options.window, self._threshold)
@@ -63,7 +63,7 @@ class LoopDetector:
         if times < self._threshold:
             return None
         is_new = key not in self._reported
-        # Bounded: a run that loops over more inputs than this reports some of them again.
+        # Bounded: a run that loops over more inputs reports some of them again.
         if is_new and len(self._reported) >= _REPORTED_MAX:
             self._reported.clear()
         self._reported.add(key)

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from ..core import Core
 
 _CONFIGURATION_WAIT = 2.0
-# A synchronous tool that is called on an event loop stops everything else on it.
+# Shorter, because a synchronous tool on an event loop blocks everything else there.
 _WAIT_ON_LOOP = 0.25
 _UNCONFIGURED = (
     "No policies could be loaded, so guarded tools do not run. "
@@ -48,7 +48,7 @@ _OF_AGENT = frozenset({"agent.id", "agent.name"})
 
 @dataclass(frozen=True)
 class Rejection:
-    """Answer of a person."""
+    """A person's rejection of one tool and input in a run."""
 
     approval_id: str | None
     reason: str | None
@@ -61,7 +61,7 @@ class Watch:
     loop: LoopDetector | None
     budget: BudgetDetector
     rejected: dict[str, Rejection] = field(default_factory=dict)
-    """Refusals by input hash, which covers the tool. A refusal is an answer: the run does not ask again."""
+    """Rejections by input hash, which covers the tool. A rejection is final: the run does not ask again."""
 
     def reject(self, input_hash: str, rejection: Rejection) -> None:
         """Bounded: forgets the oldest."""
@@ -89,7 +89,7 @@ class Guard:
         self.reset()
 
     def reset(self) -> None:
-        """Forgets, in a forked process, locks that its parent may have held."""
+        """Replaces, in a forked process, locks that the parent may have held."""
         self.recoveries = Recoveries()
         # A signal handler may call a guarded tool while its thread holds the lock.
         self.lock = threading.RLock()
@@ -129,12 +129,11 @@ class Guard:
 
     def judge(self, scope: RunScope, call: Call, rules: Rules, *, admits: bool, before: Judged | None = None) -> Judged:
         """
-        Decides, and counts the call in the same step if it may run, so that budgets bind calls that run at the
-        same time. `before`: the decision that a person approved. A BLOCK is stricter than that, and another policy
-        makes its own request.
+        Decides, and counts the call in the same step if it may run, so that budgets bind calls that run at the same time.
+        `before`: the decision that a person approved. A newer BLOCK holds, and another policy asks for its own approval.
         """
         try:
-            # Conditions and detectors call no code of the host.
+            # Safe under the lock: conditions and detectors call no code of the host.
             with self.lock:
                 judged = self._judge(scope, call, rules, before)
                 if admits and (judged.decision.action in ("ALLOW", "WARN") or is_approved(judged, before)):
@@ -199,11 +198,11 @@ class Guard:
             with self.lock:
                 self._histories.observe(scope, event_type, payload)
         except Exception:
-            # Says that a part of the past is not known.
+            # Marks a part of the past as unknown.
             scope.state.is_unseen = True
 
     def _unknown_of(self, scope: RunScope) -> frozenset[str]:
-        """A call in a thread that does not have its run must not slip through a condition about the run or its agent."""
+        """Facts that a thread without its run does not know, so that no call slips through a condition about them."""
         if not scope.is_of_call:
             return frozenset()
         return _OF_RUN if self.core.settings.has_agent else _OF_RUN | _OF_AGENT
@@ -212,7 +211,7 @@ class Guard:
         watch, usage = self.watch_of(scope), scope.usage
         detections_made: list[Detection | None] = []
         if before is not None:
-            # The same call does not count as one more turn of a loop.
+            # The call already counted towards a loop before a person was asked.
             detections_made += [replace(one, is_new=False) for one in before.decision.detections if one.type == "LOOP_DETECTED"]
         elif watch.loop and call.input_hash is not None:
             detections_made.append(watch.loop.observe(call.tool_name, call.input_hash))
@@ -323,7 +322,7 @@ def is_on_event_loop() -> bool:
 
 
 def _compile_policies(configuration: Configuration) -> None:
-    """Compiled on the thread that loads them, whose stack is nearly empty, so that the first call need not do it."""
+    """Compiles on the thread that loads the policies, whose stack is nearly empty, so that the first call need not do it."""
     for policy in configuration.policies:
         compiled(policy.condition)
 
@@ -333,7 +332,7 @@ def agent_of(scope: RunScope) -> str:
 
 
 def is_approved(judged: Judged, before: Judged | None) -> bool:
-    """Whether the approval that the former decision required is the one that this decision requires."""
+    """Whether both decisions require the same approval."""
     return judged.decision.action == "REQUIRE_APPROVAL" and before is not None and judged.verdict.basis == before.verdict.basis
 
 

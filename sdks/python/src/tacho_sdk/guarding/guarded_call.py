@@ -66,7 +66,7 @@ class Request:
     tool_call_id: str | None = None
     """The model's id of the call; its key, if it has no other."""
     args: Sequence[Any] = ()
-    """Function of the host, which is called again after a handover."""
+    """Arguments with which the tool is called again after a handover."""
     named: Mapping[str, Any] = field(default_factory=dict)
 
 
@@ -210,7 +210,7 @@ class _Around:
             self._run.end(status, failure_of(status, error))
 
     def end_if_recorded(self, judged: Judged) -> None:
-        """A decision without an event makes no run."""
+        """Ends the run if the decision is recorded: a decision without an event makes no run."""
         if judged.decision.action != "ALLOW" or is_notable(judged):
             self.end(None)
         elif self._is_own:
@@ -286,7 +286,7 @@ class _GuardedCall:
         while before is None or not is_approved(self._judged, before):
             before = self._judged
             self._approving.approve(before, digest, caller)
-            # A policy that was deployed while the person decided applies too; another policy makes its own request.
+            # The person decided under earlier policies. A newer BLOCK holds, and another policy asks for its own approval.
             self._judged = guard.judge(scope, call, self._request.rules, admits=True, before=before)
             if self._judged.decision.action == "BLOCK":
                 raise self._blocked(self._judged)
@@ -294,7 +294,7 @@ class _GuardedCall:
                 return
 
     def authorize(self, judged: Judged) -> Authorization:
-        """`judged`: the decision before a person was asked. Raises ToolBlockedError if the input is another one now."""
+        """`judged`: the decision before a person was asked. Raises ToolBlockedError if the input has changed."""
         refuse_elsewhere(self._guard.core, self._scope, self._call)
         self._refuse_if_changed()
         self._refuse_if_left()
@@ -302,7 +302,7 @@ class _GuardedCall:
         return Authorization(**vars(judged.decision), approval_id=self._approval_id)
 
     def start(self) -> None:
-        """Records the start. Raises ToolBlockedError if the input is not the judged one any more."""
+        """Records the start. Raises ToolBlockedError if the input has changed."""
         core, call = self._guard.core, self._call
         self._refuse_if_changed()
         self._refuse_if_left()
@@ -340,7 +340,7 @@ class _GuardedCall:
             guard.issues.report(scope, recovery)
 
     def _failed(self, error: BaseException) -> None:
-        """An error that cannot be read must not replace the tool's own."""
+        """Records the tool's error. Never raises, because an error that cannot be read must not replace it."""
         try:
             if issubclass(type(error), self._request.pauses):
                 self._record({"paused": True})

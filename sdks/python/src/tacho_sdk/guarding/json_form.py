@@ -25,17 +25,17 @@ from ..policy.limits import INPUT_LEVELS
 from ..policy.values import Unreadable
 from ..recording.plain import Json, dump, read_safely, to_plain, whole
 
-# Values of one input. A larger one cannot be read.
+# Maximum values of one input. A larger input cannot be read.
 _VALUES_MAX = 100_000
-# Number of arguments that are compared one by one when the whole input cannot be read.
+# Maximum arguments that are compared one by one when the whole input cannot be read.
 _MEMBERS_MAX = 1_000
 _TEXTS = (uuid.UUID, pathlib.PurePath, ipaddress.IPv4Address, ipaddress.IPv6Address)
 
 
 class Opaque(Unreadable):
     """
-    `shown`: what is recorded in its place. `trace`: equal for the same unchanged value. `source` is kept, because
-    another object could otherwise get its id.
+    `shown`: recorded in place of the value. `trace`: equal for the same unchanged value. `source` is kept, because another
+    object could otherwise get the same id.
     """
 
     __slots__ = ("shown", "source", "trace")
@@ -171,7 +171,7 @@ class _Form:
                 return [*source]
             return [self.value(item) for item in source]
         if isinstance(source, (set, frozenset)):
-            # Sets of the same values have the same form.
+            # Sorted, so that sets of the same values have the same form.
             items = [self.value(item) for item in source]
             return sorted(items, key=_order) if all(map(is_readable, items)) else Opaque(source, "is a set of other values")
         fields = _fields_of(source)
@@ -198,7 +198,7 @@ class _Form:
         return self.value(plain) if plain is not source else Opaque(source, "is a NumPy value without a JSON form")
 
 
-# How tools read a list, a tuple or a dict.
+# Methods by which tools read a list, a tuple or a dict.
 _READERS = ("__getitem__", "__iter__", "__missing__", "get", "items", "keys", "values", "copy", "pop")
 
 
@@ -233,7 +233,7 @@ def _decimal(source: decimal.Decimal) -> Any:
     if not source.is_finite():
         return Opaque(source, "is a number that JSON does not have")
     double = float(source)
-    # JSON is read again as this double, which must stand for the same digits.
+    # Readers of the JSON get this double, which must have the same digits.
     if not math.isfinite(double) or decimal.Decimal(repr(double)) != source:
         return Opaque(source, "is a decimal that JSON's numbers cannot hold; pass it as a text")
     return int(double) if double.is_integer() and abs(double) < 2**53 else double

@@ -26,7 +26,7 @@ class Call:
     form: Any
     """The judged input: the JSON form of the arguments, detached from them."""
     shown: Json
-    """The same as it is recorded."""
+    """The judged input as it is recorded."""
     input_hash: str | None
     """None if a part of the input has no JSON form."""
     input_seals: dict[str, str] | None
@@ -68,7 +68,7 @@ class Judged:
     verdict: Verdict
     failures: tuple[dict[str, str], ...]
     policy_age: float | None = None
-    """In seconds, if the policies are older than they should be."""
+    """In seconds; None unless the policies are older than the limit."""
 
 
 def failures_of(decision: Decision) -> tuple[dict[str, str], ...]:
@@ -77,8 +77,8 @@ def failures_of(decision: Decision) -> tuple[dict[str, str], ...]:
 
 def key_of(call_id: object) -> str | None:
     """
-    The key of a call in approvals: the model's id of the call, so that an approval belongs to it in the next process too. None
-    for an id that no provider makes.
+    The key of a call in approvals: the model's id of the call, so that the next process finds the call's approval too. None for
+    an id that no provider makes.
     """
     return call_id if isinstance(call_id, str) and _CALL_ID.match(call_id) else None
 
@@ -101,7 +101,7 @@ def facts_of(call: Call, approval_id: str | None) -> dict[str, object]:
 
 
 def reason_code_of(error: BaseException) -> str:
-    """Stays the same from one failure to the next, unlike a message."""
+    """The error's code or name: unlike the message, it is the same for each failure of one kind."""
     code = read_of_error(lambda: getattr(error, "code", None), None)
     number = exact_number(code)
     # A very long int cannot be converted to text.

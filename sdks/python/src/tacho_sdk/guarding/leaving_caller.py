@@ -1,5 +1,5 @@
 r"""
-The caller of a guarded call, who may leave while a person is asked: then nothing runs under the approval.
+The caller of a guarded call. If it leaves while a person is asked, nothing runs under the approval.
 
   waits --a person decides--> over
     |  \--another process continues the run--> handed over
@@ -36,7 +36,7 @@ class LeavingCaller:
         self.on_leave: Callable[[LeaveReason], object] | None = None
         """Called once, when the caller leaves. Set while a request is known."""
         self.is_named = False
-        """A handle names it, so another process may continue it."""
+        """A handle names the call, so another process may continue it."""
         self._waiting = waiting
         self._forget: list[Callable[[], object]] = []
         waiting.add(self)
@@ -49,9 +49,7 @@ class LeavingCaller:
             self.leave("run_ended")
 
     def find_callers(self) -> None:
-        """
-        Called again during the wait, because a caller may begin to wait for the thread that it started only later.
-        """
+        """Called again during the wait, because a caller may start this thread first and wait for it later."""
         futures, has_left = _callers_of(self._thread)
         for future in futures:
             if future not in self._futures:
@@ -71,7 +69,7 @@ class LeavingCaller:
         self.stop.set()
 
     def close(self) -> bool:
-        """The call runs or was refused. Whether its caller is still there."""
+        """Call it when the call runs or was refused. Returns whether the caller is still there."""
         if self.gone is None and _callers_of(self._thread)[1]:
             self.leave("cancelled")
         self._waiting.remove(self)
@@ -99,7 +97,7 @@ class LeavingCallers:
             self._callers.add(caller)
 
     def remove(self, caller: LeavingCaller) -> bool:
-        """Whether it still waited."""
+        """Returns whether the caller still waited."""
         with self._lock:
             if caller not in self._callers:
                 return False
@@ -111,9 +109,7 @@ class LeavingCallers:
             return [caller for caller in self._callers if scope is None or caller.scope.run_id == scope.run_id]
 
     def leave(self, reason: LeaveReason | Literal["handed_over"], scope: RunScope | None = None) -> None:
-        """
-        Called before the outcome is recorded, so that the calls that the run leaves behind are recorded before it.
-        """
+        """Called before the run's outcome is recorded, so that its waiting calls are recorded first."""
         for caller in self.of(scope):
             caller.leave(reason)
 
@@ -123,10 +119,9 @@ _Callers = tuple[list[Future[Any]], bool]
 
 def _callers_of(thread: int) -> _Callers:
     """
-    The futures of this thread, of the threads that wait for it, and so on; and whether one of their callers has
-    left. A thread cannot be cancelled: asyncio, LangGraph and CrewAI call `cancel` on its future in vain, and
-    continue without it. Nothing else shows that they left, except that an exception ends the `with` block of the
-    executor.
+    The futures of this thread, of the threads that wait for it, and so on; and whether one of their callers has left. A thread
+    cannot be cancelled: asyncio, LangGraph and CrewAI call `cancel` on its future in vain, and continue without it. Apart from
+    that call, only an exception that ends the `with` block of the executor shows that the caller left.
     """
     nothing: _Callers = ([], False)
     return read_safely(lambda: _read_callers(thread), nothing)
@@ -151,9 +146,8 @@ def _read_callers(thread: int) -> _Callers:
 
 def _stacks() -> dict[int, Any]:
     """
-    The stacks of all threads. CPython holds a lock of the interpreter while it makes them: garbage that is
-    collected then, such as an open response, would wait for another thread, and that one for the lock, for ever
-    (gh-106883, not fixed in 3.11).
+    The stacks of all threads. CPython holds an interpreter lock while it makes them. Garbage that is collected then, such as an
+    open response, may wait for another thread that waits for the lock: a deadlock (gh-106883, not fixed in 3.11).
     """
     is_collecting = gc.isenabled()
     gc.disable()
@@ -165,7 +159,7 @@ def _stacks() -> dict[int, Any]:
 
 
 def _is_abandoned(frame: Any) -> bool:
-    """Whether it is a thread of anyio (`abandon_on_cancel`) whose caller was cancelled, which no future shows."""
+    """Whether the frame is of a thread of anyio (`abandon_on_cancel`) whose caller was cancelled, which no future shows."""
     is_anyio = frame.f_code.co_name == "run" and frame.f_globals.get("__name__") == "anyio._backends._asyncio"
     return is_anyio and bool(frame.f_locals["future"].cancelled())
 
@@ -192,7 +186,7 @@ def _threads_that_wait(stacks: dict[int, Any], future: Future[Any]) -> list[int]
 
 
 def _waits(frame: Any, future: Future[Any]) -> bool:
-    """Whether it is `future.result()`, or one of `wait`, `as_completed` and `map`."""
+    """Whether the frame waits for the future: in `future.result()`, `wait`, `as_completed` or `map`."""
     if frame.f_globals.get("__name__") != "concurrent.futures._base":
         return False
     held = list(frame.f_locals.values())
@@ -200,7 +194,7 @@ def _waits(frame: Any, future: Future[Any]) -> bool:
 
 
 def _tasks_that_wait(future: Any) -> list[asyncio.Future[Any]]:
-    """asyncio keeps its own future of a thread's one in the callback that completes it."""
+    """The asyncio futures that wait for a thread's future: asyncio keeps them in the callback that completes them."""
     cells = [cell for done in list(future._done_callbacks) for cell in getattr(done, "__closure__", None) or ()]
     return [cell.cell_contents for cell in cells if isinstance(cell.cell_contents, asyncio.Future)]
 

@@ -1,6 +1,6 @@
 """
-The history of each run, for conditions on its past. Kept while a policy needs it: of a run with earlier calls,
-only a part is known, and its history says so.
+The history of each run, for conditions on its past. Recorded from the first event after a policy needs it. A run that began
+earlier has a partial history, which says so.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from ..recording.plain import to_plain
 from ..recording.run_state import RunState
 from .rules import GuardDefaults
 
-# Texts kept of a run whose history no policy needs yet.
+# Maximum user inputs kept of a run whose history no policy needs yet.
 _SAID_MAX = 20
 
 
@@ -36,20 +36,20 @@ class RunHistories:
         warn: Callable[[str, str], None],
         lock: Callable[[], AbstractContextManager[object]],
     ) -> None:
-        """`warn`: about a code, with a message. `lock`: whoever calls this object holds it."""
+        """`warn` gets a code and a message. `lock`: callers of this object hold it."""
         self._turns = OtherTurns(lock)
         self._current, self._defaults, self._warn = current, defaults, warn
         self._checked: Configuration | None = None
-        # The rules as checked, and the configuration that they came from.
+        # The checked label rules, and the configuration that they came from.
         self._labels: tuple[ToolLabels, ...] | None = None
         self._labels_of: Configuration | None = None
         self._is_needed = read_history(defaults.policies)
-        # A policy of one tool needs histories.
+        # Set if a policy of a single tool needs histories.
         self._is_forced = self._is_needed
         self._preparations = preparations_for(defaults.policies)
 
     def observe(self, scope: RunScope, event_type: str, payload: Mapping[str, Any] | None) -> None:
-        """An event of a run, before it is masked."""
+        """Adds an event of a run, before it is masked."""
         state = scope.state
         if self._needs():
             recorded = self._of(state)
@@ -105,7 +105,7 @@ class RunHistories:
         return recorded
 
     async def read(self, state: RunState) -> None:
-        """Reads what the history does not have yet, in parts. For a decision on an event loop, which would read it at once."""
+        """Reads what the history does not have yet, in parts: a decision would read all of it at once on the event loop."""
         history = state.history
         while isinstance(history, RecordedHistory):
             with self._turns.lock():
@@ -115,17 +115,17 @@ class RunHistories:
 
 
 class OtherTurns:
-    """Reads long outputs in other turns of an event loop: in each one, a part of one output of all runs."""
+    """Reads long outputs in other turns of an event loop: each turn reads one part of one output, across all runs."""
 
     def __init__(self, lock: Callable[[], AbstractContextManager[object]]) -> None:
         self.lock = lock
         # Weak references: the history of an ended run is not needed, and its loop may end before the outputs are read.
         self._waiting: deque[WeakMethod[Callable[[], bool]]] = deque()
-        # The loop with the next turn. It may end before.
+        # The loop that runs the next turn. It may end before that.
         self._loop: asyncio.AbstractEventLoop | None = None
 
     def read(self, read_part: Callable[[], bool]) -> bool:
-        """False: the caller is on no loop."""
+        """Returns False if the caller is not on a loop."""
         try:
             loop = asyncio.get_running_loop()
         except RuntimeError:
@@ -144,7 +144,7 @@ class OtherTurns:
         with self.lock():
             if self._loop is not loop:
                 return
-            # First: a signal may end the part.
+            # Reset first, because a signal may interrupt the part.
             self._loop = None
             self._read_part()
             if self._waiting and self._loop is None:

@@ -28,18 +28,20 @@ _QUEUED_EVENTS = 100
 
 
 class _Ahead:
-    """Answers in advance to the calls of one client, if the agent continues as recorded."""
+    """Answers for a client's next calls, if the agent continues as recorded."""
 
     def __init__(self, client: str) -> None:
         self.client = client
-        # A fork must not take them too.
+        # A forked process must not use the same answers.
         self.process = os.getpid()
         self.lock = threading.Lock()
         self.left: list[dict[str, Any]] = []
         self.used = 0
-        """The step of the last one that was used, or with whose answer they came."""
+        """The step of the last answer that was used; at first, that of the answer that brought these."""
         self.asking = 0
-        """Stays above one after parallel calls: an answer could be taken twice, so none are taken in advance."""
+        """
+        Calls that asked. After parallel calls it stays above one, and no answer is used in advance: two calls could use it.
+        """
 
 
 _aheads: WeakKeyDictionary[Core, _Ahead] = WeakKeyDictionary()
@@ -88,8 +90,8 @@ def decided_elsewhere(core: Core, scope: RunScope, call: Call, decision: CallDec
 
 def _is_taped(core: Core) -> bool:
     """
-    Raises RuntimeError for a client that was made before the replay, or is used after it: it does not ask this
-    tape, so nothing runs.
+    Raises RuntimeError for a client that was made before the replay, or is used after it: that client does not ask this tape,
+    so nothing runs.
     """
     tape, now = core.settings.replay, os.environ.get("TACHO_REPLAY")
     if tape != now:
@@ -98,8 +100,8 @@ def _is_taped(core: Core) -> bool:
 
 
 def _answer(core: Core, scope: RunScope, call: Call, input_hash: str | None = None) -> dict[str, Any]:
-    """`input_hash`: an answer in advance to this input may be taken."""
-    # Calls that wait for nothing would fill the queue.
+    """`input_hash`: allows an answer that was sent in advance for this input."""
+    # Calls that never wait would fill the queue, so flush it.
     if core.sender.held[0] > _QUEUED_EVENTS:
         core.sender.flush(_ANSWER_SECONDS)
     agent, ahead = agent_in(core, scope), _ahead_of(core)

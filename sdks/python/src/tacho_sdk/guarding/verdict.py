@@ -33,7 +33,7 @@ class Verdict:
 
     @property
     def basis(self) -> tuple[Cause | None, str | None, str | None]:
-        """An approval counts for this version of the policy that required it, or for this detector."""
+        """An approval is valid for one version of a policy, or for one detector."""
         return self.cause, self.policy_id, self.policy_version
 
 
@@ -49,7 +49,7 @@ def judge(decision: Decision, detections: Sequence[Detection], is_configured: bo
         failed = "" if first.failure is None else f" (its condition could not be evaluated: {first.failure})"
         strictest = (match.message for match in decision.matched if match.effect == decision.action)
         message = next(filter(None, strictest), None)
-        # A name with quotes of its own stays one name.
+        # Replace quotes in the name, because the name is in quotes.
         name = first.name.replace('"', "'")
         reason = f'policy "{name}"{failed}{"" if message is None else f": {message}"}'
         verdict = Verdict(decision.action, "policy", policy_ids, first.policy_id, first.version, reason, message, versions)
