@@ -21,8 +21,8 @@ T = TypeVar("T")
 
 class Bordered:
     """
-    A framework or an integration reports calls through the public methods. `_tacho` is the client; None: that of
-    the process.
+    Base class: an error in a public method does not reach the framework or integration that calls it. `_tacho`: the client;
+    None: that of the process.
     """
 
     def __init_subclass__(cls, **more: Any) -> None:
@@ -34,7 +34,7 @@ class Bordered:
 
 def unbreakable(act: Callable[..., Any]) -> Callable[..., Any]:
     """
-    For our own code: an error in it must not reach the host. Its first argument is the client, or has it as
+    Reports an error of our own code instead of raising it into the host. The first argument is the client, or has it as
     `_tacho`.
     """
     if inspect.iscoroutinefunction(act):
@@ -59,7 +59,7 @@ def unbreakable(act: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def safely(client: Tacho | None, act: Callable[[], T], otherwise: T) -> T:
-    """The same for a part of our work around a call."""
+    """The same for a part of our work. Returns `otherwise` after an error."""
     try:
         return act()
     except Exception as error:

@@ -128,7 +128,7 @@ class TachoListener(BaseEventListener):
 
 
 def _is_quoted(text: str) -> bool:
-    """Whether it is one quoted text. A pattern would take 100 bytes for each character, and a message can be an image."""
+    """Whether the text is one quoted literal. A regex would take 100 bytes a character, and a message can be an image."""
     quote = text[:1]
     # Backslashes escape in pairs, from the left.
     inner = text[1:-1].replace("\\\\", "").replace(f"\\{quote}", "")
@@ -139,7 +139,7 @@ def _is_quoted(text: str) -> bool:
 def _restored(value: Any, levels: int = 5) -> Any:
     """An event has a call's name and arguments as their `repr`, because CrewAI writes only five levels of a request."""
     if levels == 0:
-        # One literal: an expression could be too deep for the parser.
+        # Only one literal, because an expression could be too deep for the parser.
         is_quoted = isinstance(value, str) and _is_quoted(value)
         text = read_safely(lambda: ast.literal_eval(value), None) if is_quoted else None
         return text if isinstance(text, str) else value
@@ -149,7 +149,7 @@ def _restored(value: Any, levels: int = 5) -> Any:
 
 
 class _Failed(Exception):
-    """A model call that failed; CrewAI gives its message only."""
+    """A model call that failed; CrewAI reports only its message."""
 
 
 def _milliseconds(seconds: float) -> int:
@@ -233,7 +233,7 @@ def _class_of(kind: type[BaseTool]) -> type[BaseTool]:
 
 
 def _parts_of(tool: BaseTool) -> list[str]:
-    """A tool made from a function calls that function from several methods. Other tools have only these two."""
+    """The members to guard: `func` if the tool was made from a function, which several methods call; else its methods."""
     kind = type(tool)
     if isinstance(tool, Tool) and kind._run is Tool._run and kind._arun is Tool._arun:
         return ["func"]

@@ -54,7 +54,7 @@ class Caller:
     text: str | None = None
     """The arguments, if the model wrote the call into its text."""
     is_repeated: bool = False
-    """CrewAI runs a call that failed again."""
+    """CrewAI retries a call that failed."""
 
 
 def caller() -> Caller:
@@ -83,13 +83,13 @@ def _caller_in(held: Mapping[str, Any]) -> Caller:
 
 
 class LostCalls:
-    """Knows whose last answer was cut, and records calls that never reach their tool."""
+    """Remembers which agents' last answer was cut, and records calls that never reach their tool."""
 
     def __init__(self, client: Tacho | None) -> None:
         self._tacho = client
         self._lock = threading.Lock()
         self._seen: WeakKeyDictionary[Any, bool] = WeakKeyDictionary()
-        """Calls in a text: CrewAI tries several times to read each."""
+        """Calls in a text that are recorded already: CrewAI tries to read each several times."""
 
     def listen(self, bus: Any) -> None:
         listen(bus, ToolSelectionErrorEvent, self._tacho, lambda source, event: self._lost_text(source, event, "unknown_tool"))
@@ -113,7 +113,7 @@ class LostCalls:
                     del _cut_agents[next(iter(_cut_agents))]
 
     def record(self, message: Message, finish_reason: object, tools: Any, agent: str | None) -> None:
-        """Records the calls of an answer that CrewAI answers itself."""
+        """Records the calls of an answer that CrewAI answers itself, without calling a tool."""
         known = {fields_of(fields_of(tool).get("function") or tool).get("name") for tool in tools or ()}
         for call in message.get("toolCalls") or ():
             name, arguments = str(call.get("name")), call.get("arguments")
@@ -173,7 +173,7 @@ def wait_for_events() -> None:
 
 
 def is_cut_answer(held: Caller) -> bool:
-    """CrewAI closes the brackets of a call in a text whose end is missing."""
+    """Whether a call in a text is from a cut answer: CrewAI closes brackets whose end is missing."""
     return held.text is not None and held.agent_id in _cut_agents
 
 
@@ -185,7 +185,7 @@ def refuse_cut(client: Tacho, name: str, held: Caller) -> str:
 
 
 def checked_schema(schema: type[BaseModel], name: Callable[[], str], client: Tacho | None) -> type[BaseModel]:
-    """CrewAI checks arguments before it calls a tool's function."""
+    """The schema, recording arguments that do not fit: CrewAI checks them before it calls a tool's function."""
 
     def model_validate(_: type[BaseModel], /, raw_arguments: Any, **more: Any) -> BaseModel:
         try:

@@ -46,7 +46,7 @@ _NO_HINT = object()
 
 
 def _rest_hints(hint: Any) -> dict[str | None, Any]:
-    """The hints of `**rest`. None: for any name."""
+    """The hints of `**rest` by name. The key None: the hint for any name."""
     if not str(typing.get_origin(hint)).endswith(".Unpack"):
         return {None: hint}
     return read_safely(lambda: dict[Any, Any](typing.get_type_hints(typing.get_args(hint)[0])), dict[Any, Any]())

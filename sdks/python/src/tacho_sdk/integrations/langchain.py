@@ -154,7 +154,7 @@ class TachoHandler(Bordered, BaseCallbackHandler):
             safely(self._tacho, lambda: self._record_lost(response, self._offered.pop(run_id, None)), None)
 
     def _record_lost(self, response: Any, offered: set[str] | None) -> None:
-        """LangGraph answers these calls itself, or leaves them out."""
+        """Records calls that LangGraph answers itself or leaves out."""
         message = response.generations[0][0].message
         for call in message.invalid_tool_calls:
             answer = str(call.get("error") or "The arguments are not a JSON object.")
@@ -167,7 +167,9 @@ class TachoHandler(Bordered, BaseCallbackHandler):
                 self._lost(call, "unknown_tool", f"There is no tool {call['name']}.", call["args"])
 
     def _record_declined(self, messages: Sequence[Any]) -> None:
-        """Calls that middleware or a node answered with an error in place of their tool, such as one that asks a person."""
+        """
+        Records calls that middleware or a node, such as one that asks a person, answered with an error in place of a tool.
+        """
         asked = {call["id"]: call for message in messages for call in getattr(message, "tool_calls", None) or ()}
         for answer in reversed(messages):
             if answer.type != "tool":
@@ -180,7 +182,7 @@ class TachoHandler(Bordered, BaseCallbackHandler):
                 self._lost(call, "unknown_tool" if is_unknown else "declined", said, call["args"])
 
     def _is_first(self, call_id: Any) -> bool:
-        """Whether the outcome of this call is not known yet."""
+        """Whether the outcome of this call is not recorded yet. True only the first time."""
         scope = self._client.core.current_scope()
         return call_id is not None and _claim((id(self._client.core), (scope and scope.run_id, call_id)), object())
 
@@ -219,8 +221,8 @@ class TachoHandler(Bordered, BaseCallbackHandler):
 
     def _claims(self, run_id: UUID) -> bool:
         """
-        A handler of the model and one of the call, or of a sub-agent, may see the same call: the first one records
-        it.
+        Whether this handler records the call: handlers of a model, a call and a sub-agent may see the same one, and the first
+        records it.
         """
         return _claim((id(self._client.core), run_id), id(self))
 
@@ -342,7 +344,7 @@ def _result_of(response: Any, pieces: CallPieces) -> dict[str, Any]:
         "finishReason": reason,
         "usage": call_usage(usage),
         "cost": metadata_cost(None, metadata),
-        # LangChain's mark of an answer from its cache, which repeats the usage of the first one.
+        # LangChain sets this for an answer from its cache, which repeats the usage of the first one.
         "notCounted": "cache" if fields_of(usage).get("total_cost") == 0 else None,
     }
 

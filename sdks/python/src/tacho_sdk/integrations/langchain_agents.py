@@ -41,7 +41,7 @@ class _Place:
     step: object = None
     """Set for a node: the number that its graph gives it."""
     acts_as: str | None = None
-    """Set for a node that called a model."""
+    """The agent's name, set for a node that called a model."""
     is_edge: bool = False
     has_chosen: bool = False
     """A node's conditional edge chose the next node of its graph."""
@@ -96,7 +96,7 @@ class Places:
             CURRENT.set(place.entered)
 
     def call_model(self, core: Core, scope: RunScope, run_id: UUID | None) -> None:
-        """The nodes around the call are agents. The one that a conditional edge led to took over from another."""
+        """Marks the nodes around a model call as agents. A node that a conditional edge led to took over from another agent."""
         place = None if run_id is None else self._places.get(run_id)
         agent = place.agent if place else None
         is_inner = True
@@ -146,7 +146,7 @@ def _agent_of_graph(graph: _Place) -> str | None:
 
 
 def _announce(core: Core, scope: RunScope, node: _Place, agent: str) -> None:
-    """A tool of one agent runs another one."""
+    """Records a hand-over if a tool of one agent runs another agent."""
     graph = node.around
     if graph is None or graph.is_announced:
         return
@@ -163,7 +163,7 @@ def _is_part(tags: object) -> bool:
 
 
 def _is_choice(answer: object) -> bool:
-    """Names of nodes or of edges, or a `Send` to each."""
+    """Whether an edge's answer chooses nodes: by their names, by names of edges, or by `Send`."""
     chosen = answer if isinstance(answer, (list, tuple)) else [answer]
     return bool(chosen) and all(isinstance(one, (str, bool)) or type(one).__name__ == "Send" for one in chosen)
 

@@ -40,10 +40,10 @@ T = TypeVar("T", bound=BaseTool)
 # In the metadata of a guarded tool, so that the handler leaves its calls to the guard.
 GUARDED_KEY = "tacho_guarded"
 _CLIENT = "__tacho_client__"
-# If no guard begins a call of such a tool, it waits for a person: middleware or a node asks them.
+# A call of such a tool that no guard begins waits for a person, whom middleware or a node asks.
 GUARDED_NAMES: set[str] = shared("langchain_names", set)
 _NAMES_MAX = 10_000
-# LangChain gives these to a function that names them, in place of what a model wrote.
+# Parameters that LangChain fills itself, in place of what a model wrote.
 _GIVEN = {"func": "callbacks", "coroutine": "callbacks", "_run": "run_manager", "_arun": "run_manager"}
 
 
@@ -113,7 +113,7 @@ class _Called(Bordered):
         self._given = tool_input
 
     def end(self, error: BaseException | None, answer: object) -> None:
-        """Arguments that do not fit never reach the tool's function."""
+        """Records a call whose arguments did not fit, so that it never reached the tool's function."""
         if self.is_taken or (error is not None and not isinstance(error, Exception)):
             return
         client = self._tacho or tacho.client()
@@ -135,7 +135,7 @@ def _take_called() -> tuple[str | None, Any]:
 
 @functools.cache
 def _class_of(kind: type[BaseTool]) -> type[BaseTool]:
-    """LangChain passes the model's id of a call to these two methods, but not to the tool's function."""
+    """A class that notes the model's id of a call: LangChain passes it to `run` and `arun`, not to the tool's function."""
     if hasattr(kind, GUARDED):
         return kind
 
@@ -222,8 +222,8 @@ def _call_of(
         name = _only_name(tool)
         return _Call(lambda **given: function(given.pop(name), **given), (), {**named, name: args[0]}, frozenset(named))
     hidden = frozenset(name for name, is_always in injected.items() if is_always or not is_readable(json_form(named.get(name))))
-    # LangChain shows the model the hints of such a class, but does not check them. A single text may come without a
-    # name.
+    # Without a schema, LangChain shows the model the function's hints, but does not check them. A single text may come without
+    # a name.
     if tool.args_schema is None and not args:
         try:
             named = fitted(function, named, hidden)
@@ -246,7 +246,7 @@ def _injected(tool: BaseTool, tool_part: str, function: Callable[..., Any]) -> d
     """
     named = read_safely(lambda: set(inspect.signature(function).parameters), set[str]())
     injected = dict.fromkeys({_GIVEN[tool_part]} & named, True)
-    # Take only the first one, and only if it is not optional.
+    # LangChain fills only the first RunnableConfig, and only if it is not optional.
     configs = [name for name, hint in _hints_of(function, include_extras=False).items() if hint is RunnableConfig]
     injected.update(dict.fromkeys(configs[:1], True))
     hints: dict[str, Any] = {}

@@ -31,7 +31,7 @@ class Method:
 
 
 def record_methods(client: C, tacho: Tacho | None, methods: list[Method], is_noted: bool = False) -> C:
-    """The same client. A method that it does not have is left out. `is_noted`: for the framework that records its calls."""
+    """Returns the same client. Skips methods that it lacks. `is_noted`: a framework records the client's calls."""
     for method in methods:
         *path, name = method.path.split(".")
         holder: Any = client

@@ -44,7 +44,7 @@ class ModelCall(Bordered):
         self._span = Span(self._core.ids.span(), self._core.span_of(scope).span_id)
         self._request = read_safely(request, {"messages": _UNREADABLE})
         self._begun = time.monotonic()
-        # When the host read last. A stream that it leaves is closed at some later time, perhaps after its run.
+        # When the host last read. An abandoned stream is closed later, perhaps after its run.
         self._touched = time.time()
         self._first: float | None = None
         self._is_ended = False
@@ -52,7 +52,7 @@ class ModelCall(Bordered):
         self._below: dict[str, Any] = {}
 
     def enter(self) -> None:
-        """A recorded client that the framework calls for this does not record the same call again."""
+        """Marks this call as current, so that a recorded client that the framework calls for it does not record it again."""
         self._outer = _entered.get()
         _entered.set(self)
 
@@ -63,7 +63,9 @@ class ModelCall(Bordered):
         calls.append(self)
 
     def _waits(self, core: Core) -> bool:
-        """Called while it waits for its answer. Later, the host's own calls may run while it reads a stream."""
+        """
+        Whether this call still waits for its answer. Later, while the host reads the stream, it may make calls of its own.
+        """
         return self._core.lineage is core.lineage and not self._is_ended and self._first is None
 
     def add_below(self, result: Mapping[str, Any]) -> None:
@@ -71,7 +73,7 @@ class ModelCall(Bordered):
         self._below = {name: result[name] for name in _PASSED_ON if result.get(name) is not None}
 
     def below_failed(self, error: BaseException | None, result: Read) -> None:
-        """The client's call failed, or was left (None). Most frameworks report that too."""
+        """The client's call failed, or the host left it (`error` is None). Most frameworks report that themselves."""
 
     def token(self) -> None:
         """A piece of the answer has arrived."""
@@ -83,7 +85,7 @@ class ModelCall(Bordered):
         note_calls(self._core, stream, None if self._own else self._scope)
 
     def opened(self, leave: Callable[[], object]) -> None:
-        """A stream. `leave` records it as the host has read it, before the outcome of its run."""
+        """Notes an open stream. If its run ends first, `leave` records what the host has read, before the run's outcome."""
         if self._is_ended:
             return
         streams = self._scope.open_streams
@@ -122,7 +124,7 @@ class ModelCall(Bordered):
         result = {**result, **{name: one for name, one in below.items() if result.get(name) is None}}
         model = result.get("model") or self._request.get("model")
         latency = _milliseconds(time.monotonic() - self._begun)
-        # `more` has the latency if the framework reports the call only after it.
+        # `more` has the latency if the framework reports the call only after its end.
         payload: dict[str, Any] = {"latency": latency, **self._request, **result, "model": model}
         payload.update(more)
         # The run ended before this call, and nobody closed its stream.
@@ -133,7 +135,7 @@ class ModelCall(Bordered):
         if self._first is not None:
             payload["timeToFirstOutput"] = _milliseconds(self._first - self._begun)
         present = {name: value for name, value in payload.items() if value is not None}
-        # The call's event must come before the outcome.
+        # The call's event must come before the run's outcome.
         at = self._touched - 0.001 if status == "CANCELLED" and self._scope.is_ended else None
         self._core.record(self._scope, "LLM_CALL", str(model or "model call"), present, at=at, span=self._span)
         if self._own is not None:
@@ -152,13 +154,13 @@ _PASSED_ON = ("usage", "finishReason", "cost")
 class Stream(Protocol):
     is_complete: bool
     news: list[tuple[object, bool]]
-    """Ids of calls that began since the last look, or that the provider said to be whole."""
+    """Calls since the last look: the id, and whether the provider reported the call as complete."""
 
     def result(self) -> dict[str, Any]: ...
 
 
 def note_calls(core: Core, stream: Stream, scope: RunScope | None) -> None:
-    """A host may run calls, and stop reading, before the stream ends: until its answer is complete, they miss their end."""
+    """Notes the calls of a stream. A host may run them before it ends, so they count as cut until its answer is complete."""
     while stream.news:
         call_id, is_whole = stream.news.pop(0)
         core.asked_calls.note(scope, call_id, None if is_whole else Broken("cut", None))
@@ -255,6 +257,6 @@ def _milliseconds(seconds: float) -> int:
 
 
 def nonzero_usage(usage_values: object) -> dict[str, int | None] | None:
-    """Frameworks start these at zero, so a zero means that it is not known."""
+    """The usage; None if it is all zero, because frameworks start at zero."""
     usage = call_usage(usage_values)
     return usage if usage is not None and any(usage.values()) else None

@@ -44,7 +44,10 @@ class TachoHooks(Bordered, RunHooks[Any]):
         self._calls: dict[int, ModelCall] = {}
         self._behind: dict[int, _Behind] = {}
         self._asked: dict[int, dict[str, Any]] = {}
-        """The ids of the calls that the last answer asked for, by tool and by run: its contexts share the usage."""
+        """
+        Ids of the calls that the last answer asked for, by run and tool. The usage object, which its contexts share, identifies
+        a run.
+        """
 
     async def on_llm_start(self, context: Any, agent: Any, system_prompt: str | None, input_items: list[Any]) -> None:
         def request() -> dict[str, Any]:
@@ -73,7 +76,7 @@ class TachoHooks(Bordered, RunHooks[Any]):
         self._core.asked_calls.goes_on(self._core, getattr(context, "tool_call_id", None))
 
     def _go_on(self, context: Any) -> None:
-        """The SDK went on after an answer with a call of an unknown tool."""
+        """Called when the SDK continues after an answer with a call of an unknown tool."""
         behind = self._behind.pop(id(context.usage), None)
         if behind is not None:
             behind.scope.open_streams.pop(behind, None)
@@ -90,7 +93,7 @@ class TachoHooks(Bordered, RunHooks[Any]):
         return (self._tacho or tacho_module.client()).core
 
     def _record_rejected(self, context: Any, items: list[Any]) -> None:
-        """Calls that a person rejected in the framework: the SDK does not call their tools."""
+        """Records calls that a person rejected in the framework, because the SDK does not call their tools."""
         read = [fields_of(item) for item in items]
         asked = {item.get("call_id"): item for item in read if item.get("type") == "function_call"}
         guarding = (self._tacho or tacho_module.client()).guarding
@@ -103,7 +106,7 @@ class TachoHooks(Bordered, RunHooks[Any]):
                 record_never_ran(guarding, call["name"], "declined", answer_text, arguments, call["call_id"])
 
     async def _record_unknown(self, context: Any, agent: Any, response: Any) -> None:
-        """The SDK ends the run for a tool that it does not know."""
+        """Records calls of unknown tools, for which the SDK ends the run."""
         calls = [fields_of(item) for item in response.output]
         asked = [call for call in calls if call.get("type") == "function_call"]
         if not asked:
@@ -131,7 +134,7 @@ class TachoHooks(Bordered, RunHooks[Any]):
 
 
 class _Behind:
-    """Calls that never run if the SDK ends the run for another one of their answer."""
+    """Calls that never run if the SDK ends the run because of another call of the same answer."""
 
     def __init__(self, guarding: Guard, scope: RunScope, calls: list[Any]) -> None:
         self.scope = scope
@@ -146,7 +149,7 @@ class _Behind:
 
 
 class _AgentCall(ModelCall):
-    """The SDK ends the run for an incomplete response, and calls no hook."""
+    """Records an incomplete response, for which the SDK ends the run and calls no hook."""
 
     def add_below(self, result: Mapping[str, Any]) -> None:
         super().add_below(result)

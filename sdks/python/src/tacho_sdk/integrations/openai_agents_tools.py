@@ -56,7 +56,7 @@ class Guarding:
         return acting(self._recorder.core, getattr(getattr(context, "agent", None), "name", None))
 
     def _note_sub_agent(self, context: Any, tool: FunctionTool, call_id: str | None) -> None:
-        """An agent as a tool has its caller's run."""
+        """Records a hand-over to an agent that is called as a tool, in its caller's run."""
         core, agent = self._recorder.core, getattr(context, "agent", None)
         scope = core.current_scope()
         if tool._is_agent_tool and agent is not None and scope is not None:
@@ -83,7 +83,7 @@ class Guarding:
 
     def _class(self, kind: type[Any]) -> Any:
         """
-        Its instances, and copies made by `clone`, guard whatever the runner asks them for, including tools of MCP
+        A class whose instances, and copies made by `clone`, guard whatever the runner asks them for, including tools of MCP
         servers, and tools and hand-offs that are added later.
         """
 
@@ -125,7 +125,7 @@ class Guarding:
         setattr(on_invoke_handoff, GUARDED, True)
         guarded = copy.copy(handoff)
         guarded.on_invoke_handoff = on_invoke_handoff
-        # A resumed run finds its agents by this.
+        # A resumed run finds its agents by this reference.
         target = handoff._agent_ref() if handoff._agent_ref else None
         if isinstance(target, Agent):
             guarded._agent_ref = weakref.ref(self.agent(target))

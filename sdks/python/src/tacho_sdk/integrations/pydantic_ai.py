@@ -96,7 +96,7 @@ class _RecordedModel(WrapperModel):
         safely(self._tacho, lambda: self._record_lost(response, more), None)
 
     def _record_lost(self, response: ModelResponse, more: tuple[Any, ...]) -> None:
-        """Calls that Pydantic AI answers itself: no toolset has them."""
+        """Records calls that Pydantic AI answers itself, because no toolset has them."""
         (offered,) = [one for one in more if isinstance(one, ModelRequestParameters)]
         known = {tool.name for tool in (*offered.function_tools, *offered.output_tools)}
         outputs = {tool.name for tool in offered.output_tools}
@@ -118,7 +118,7 @@ def _run_here(offered: ModelRequestParameters) -> set[str]:
 
 
 def _record_denied(client: Tacho, messages: list[ModelMessage]) -> None:
-    """Calls that a person denied in the framework: no toolset is asked to run them."""
+    """Records calls that a person denied in the framework, because no toolset is asked to run them."""
     asked = {part.tool_call_id: part for message in messages for part in message.parts if part.part_kind == "tool-call"}
     for part in messages[-1].parts:
         client.core.asked_calls.goes_on(client.core, getattr(part, "tool_call_id", None))

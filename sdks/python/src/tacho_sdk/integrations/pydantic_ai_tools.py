@@ -145,15 +145,15 @@ class _Caller:
 
 
 _caller: ContextVar[_Caller | None] = shared("pydantic_ai_call", lambda: ContextVar("tacho_pydantic_ai", default=None))
-# Pydantic AI's own runs with the names of their agents, by run. The one that asked its model last is at the end.
+# For each of our runs, Pydantic AI's runs with the names of their agents. The run that last asked its model is at the end.
 _runs: WeakKeyDictionary[RunScope, dict[str, str | None]] = shared("pydantic_ai_runs", lambda: WeakKeyDictionary())
 _RUNS_MAX = 1_000
 
 
 def note_agent(client: Tacho) -> str | None:
     """
-    The name that events of the agent carry that asks its model now; None for the run's first agent. An agent that
-    begins in a tool of another one, or after it, was handed over to.
+    The name for events of the agent that asks its model now; None for the run's first agent. Records a hand-over if the agent
+    begins in a tool of another agent, or after it.
     """
     ctx, scope = get_current_run_context(), client.core.current_scope()
     if ctx is None or scope is None:
@@ -179,7 +179,7 @@ def _name_of(ctx: Any) -> str | None:
 
 
 class _Validator:
-    """Arguments that do not fit never reach the toolset."""
+    """Records arguments that do not fit, because they never reach the toolset."""
 
     def __init__(self, name: str, validator: Any, client: Tacho | None) -> None:
         self._name = name

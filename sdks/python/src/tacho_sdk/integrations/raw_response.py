@@ -47,7 +47,7 @@ def record_raw(
 
 
 def end_when_closed(answer: Any, stop: Callable[[], None]) -> None:
-    """A host that leaves a stream early may keep the object for a long time after closing it."""
+    """Ends the call when the host closes the stream, because it may keep the object for a long time after that."""
     close: Any = getattr(answer, "close", None)
     if inspect.iscoroutinefunction(close):
 
@@ -85,7 +85,7 @@ class _Body(Bordered):
         self._collector = collector
         self._bytes = bytearray()
         self._error: RuntimeError | None = None
-        """In the stream: who reads it raises an error of its own, and leaves the stream."""
+        """An error inside the stream. The client that reads it raises its own error, and leaves the stream."""
 
     def add(self, piece: bytes) -> None:
         if len(self._bytes) + len(piece) <= _BYTES_MAX:

@@ -99,7 +99,7 @@ def _in_a_loop(tool: Callable[..., Any]) -> Callable[..., Any]:
 
 def _prepared(client: Tacho, tools: Tools, call: AskedCall) -> tuple[Callable[..., Any], dict[str, Any]]:
     if call.finish_reason == "completed":
-        # The provider reports this for the call, although the answer may be cut.
+        # The provider reports the call as complete, although the answer may be cut.
         client.core.asked_calls.note(client.core.current_scope(), call.call_id, None)
     if is_cut(call.finish_reason) or client.core.asked_calls.is_cut(client.core, call.call_id):
         raise _NeverRan("cut", ToolBlockedError("call_cut", call.name).model_text)

@@ -26,7 +26,7 @@ def arguments_of(text: object, *, parse_float: Callable[[str], object] = float) 
 
 
 def exact_float(text: str) -> object:
-    """Parses a number for a tool that gets the text: it may read more digits than a float holds."""
+    """Parses a number. `Unreadable` if a tool that gets the text could read more digits than a float holds."""
     number = float(text)
     try:
         # Numbers of up to 15 digits are written exactly as they were read.

@@ -23,7 +23,7 @@ class CannotGuardError(TypeError):
 
 
 def cannot_guard(unguarded: Unguarded, client: Tacho | None, tool_name: str, why: str) -> None:
-    """Raises, or records that the tool runs unguarded, in a run of its own outside a run."""
+    """Raises, or records that the tool runs unguarded: on the current run, else in a run of its own."""
     message = f"The tool {tool_name} cannot be guarded: {why}."
     if unguarded != "allow":
         raise CannotGuardError(f'{message} Leave it out, or pass unguarded="allow" to run it unguarded.')
@@ -36,7 +36,7 @@ def cannot_guard(unguarded: Unguarded, client: Tacho | None, tool_name: str, why
 
 
 def is_generator(function: object) -> bool:
-    """The body of such a function runs after the call, so it would run unjudged."""
+    """Whether the function is a generator, whose body would run after the call, unjudged."""
     while isinstance(function, functools.partial):
         function = function.func
     called = function if inspect.isroutine(function) else inspect.getattr_static(type(function), "__call__", None)
