@@ -9,7 +9,7 @@ from collections.abc import Iterable
 
 from .pattern_program import Instruction
 
-# With more states than this, the cache is emptied.
+# Maximum approximate size of the cache; beyond it, the cache is emptied.
 _REMEMBERED = 8_192
 
 
@@ -39,7 +39,7 @@ class Automaton:
         return len(self._program)
 
     def _forget(self) -> None:
-        """Threads that search at the same time continue with the states they have."""
+        """Empties the cache. Threads that search at the same time continue with the states they have."""
         self._start = _State(frozenset({1}))
         self._states: dict[frozenset[int], _State] = {}
         self._remembered = 0
@@ -81,7 +81,7 @@ class Automaton:
         return frozenset(outs | {1})
 
     def _reach(self, pending: Iterable[int], around: frozenset[str]) -> list[Instruction] | None:
-        """The character instructions reachable without a character; None if the end of the pattern is reachable."""
+        """The character instructions that are reachable without consuming a character; None if the end of the pattern is."""
         active: list[Instruction] = []
         stack = list(pending)
         seen: set[int] = set()

@@ -48,7 +48,7 @@ class TopNames(dict[str, int]):
 
     def __init__(self) -> None:
         self.preparations: list[Preparation] = []
-        """What can be done for its loops when a call has ended."""
+        """Prepare its loops for the next decision when a call has ended."""
 
 
 def build(node: Node, names: _Names = _NO_NAMES) -> Step:

@@ -108,7 +108,7 @@ def _in_ranges(item: Item, point: int) -> bool:
 
 
 def orbit_of(point: int) -> tuple[int, ...]:
-    """The characters that are equal to this one if case is ignored, with itself."""
+    """The characters that are equal to this one if case is ignored, including itself."""
     if point < 0x80:
         return _ASCII_ORBITS.get(point, (point,))
     return _orbits().get(_folded(point), (point,))

@@ -224,7 +224,7 @@ def _is_container(container: Type, element: Type) -> bool:
 
 
 def _binary_hint(node: BinaryNode, left: Type, right: Type) -> tuple[Node, str] | None:
-    """Hints for common mistakes: ints mixed with doubles of tool.input, and times that are texts there."""
+    """Hints for common mistakes: comparing ints with the doubles of tool.input, and times with its texts."""
     sides = [(node.left, left, right), (node.right, right, left)]
     for at, type_, other in sides:
         if type_.name == "json" and other.name in ("timestamp", "duration"):

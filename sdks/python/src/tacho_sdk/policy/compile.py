@@ -31,7 +31,7 @@ class Condition:
     reads_history: bool = False
     """Whether it needs the past of the run."""
     preparations: tuple[Preparation, ...] = ()
-    """What can be done for it when a call has ended."""
+    """Prepare it for the next decision when a call has ended."""
     tools: tuple[str, ...] = ()
     """The only tools for which the condition can be true. It is false for all others without reading facts. Empty: any tool."""
 
@@ -134,7 +134,7 @@ def evaluate_in(condition: Condition, scope: Scope) -> Evaluation:
     scope.left = EVALUATION_STEPS
     try:
         result = condition.run(Scope(OwnNameReader(scope.fact), scope.history) if condition.reads_server else scope)
-        # Nearly always.
+        # Most conditions are false, so this result is shared.
         return _NOT_MATCHED if result is False else _evaluation_of(condition, result)
     except (OutOfSteps, UnreadableRead) as error:
         # Only a large input needs so many steps: padding must not disable a policy.

@@ -44,7 +44,7 @@ class _Check:
         self._visit(node)
 
     def _read(self, node: Node, names: Mapping[str, int]) -> float:
-        """Uses only one frame for each level: a condition may have 250 levels."""
+        """The dependency of a node. Uses one frame for each level, because a condition may have 250 levels."""
         read = _NOTHING
         if isinstance(node, NameNode) and node.name in names:
             read = names[node.name]

@@ -89,7 +89,7 @@ _TEXT_FIELDS = {slot: name.replace(".", "_") for slot, name in enumerate(VARIABL
 
 class FactReader(dict[int, "Value | Failure"]):
     """
-    Reads each fact at its first use and keeps it. A condition without `tool.input` neither copies it nor fails because of it.
+    Reads each fact at its first use and caches it. A condition without `tool.input` neither copies it nor fails because of it.
     The slot of a variable is its index in VARIABLE_NAMES. Never raises.
     """
 

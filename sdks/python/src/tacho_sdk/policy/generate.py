@@ -1,7 +1,7 @@
 """
-One Python function for the logic of a condition: `&&`, `||`, `!` and the comparisons inside, which are most of what a decision
-costs. Its text has only names that are made here: names, keys and texts of the condition are constants with numbers. What is
-not of the usual type goes to the functions of build.py, before a step is spent, so results and steps stay the same.
+Generates one Python function for the logic of a condition: `&&`, `||`, `!` and the comparisons inside, which cost most of a
+decision. The code contains only names made here: names, keys and texts of the condition are numbered constants. Values of an
+unusual type go to the functions of build.py before a step is spent, so results and steps stay the same.
 """
 
 from __future__ import annotations
@@ -29,17 +29,17 @@ from .variables import VARIABLE_NAMES
 Names = Mapping[str, int]
 """Visible loop variables and their slots in the scope."""
 
-# Python's parser refuses more than 200 brackets in each other. An operator has three of them, a field two.
+# Python's parser rejects more than 200 nested brackets. An operator needs three, a field two.
 _BRACKETS_MAX = 30
 _FIELDS_MAX = 12
-# Texts up to here are compared without a step, whatever their characters.
+# Shorter texts are compared without a step, whatever their characters.
 _SHORT = 16
 _LABELS = ("tool.labels", "run.labels", "risk.signals")
 _COMPARISONS = ("==", "!=", "<", "<=", ">", ">=")
 
 
 def generate(node: Node, names: Names, build: Callable[[Node, Names], Step], plain: Callable[[Node, Names], Step]) -> Step:
-    """`build` builds any node, `plain` the node itself without this file."""
+    """`build` builds any node; `plain` builds a node without generating code for it."""
     code = _Code(names, build, plain)
     result = code.logic(node, 0) or code.comparison(node) or code.origin(node)
     if result is None:
@@ -50,7 +50,7 @@ def generate(node: Node, names: Names, build: Callable[[Node, Names], Step], pla
 
 
 class _Code:
-    """Each method returns a Python expression, or None for what it does not know."""
+    """Each method returns a Python expression, or None for a node that it cannot generate."""
 
     def __init__(self, names: Names, build: Callable[[Node, Names], Step], plain: Callable[[Node, Names], Step]) -> None:
         self._names, self._build, self._plain = names, build, plain
@@ -109,7 +109,7 @@ class _Code:
         return f"({a} {node.operator} {b} if {is_usual} else {self._otherwise(node)})"
 
     def _is_label(self, node: BinaryNode) -> str | None:
-        """A text of the condition in a list that has only texts."""
+        """Code for `"text" in labels`, where the list has only texts."""
         text, value = literal_text(node.left), self._variable()
         labels = self._leaf(node.right) if dotted_name(node.right) in _LABELS else self.origin(node.right)
         if text is None or labels is None:

@@ -7,7 +7,7 @@ them with packages/policy/src/limits.ts.
 SOURCE_CHARS = 4096
 # Operators, names, literals and calls in a condition.
 NODES = 1000
-# Levels of a condition's syntax tree; each link of a chain such as `a || b || c` is one.
+# Levels of a condition's syntax tree; each operator of a chain such as `a || b || c` adds one.
 NESTING_LEVELS = 250
 # Nesting of `all`, `exists`, `exists_one`, `map` and `filter`.
 COMPREHENSION_LEVELS = 2

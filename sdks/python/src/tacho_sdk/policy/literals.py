@@ -28,7 +28,7 @@ def _compares(left: Step, text: str, wanted: bool) -> Step:
     def step(scope: Scope) -> Value | Failure:
         value = left(scope)
         if type(value) is str:
-            # Up to 31 units cost nothing.
+            # A step is 32 units; 15 characters have at most 30.
             if len(value) > 15:
                 scope.spend(units(value) >> 5)
             return (value == text) is wanted
@@ -38,7 +38,7 @@ def _compares(left: Step, text: str, wanted: bool) -> Step:
 
 
 def _is_one_of(left: Step, texts: list[str]) -> Step:
-    # The first of equal ones.
+    # Equal texts have the place of the first one.
     places = {text: place for place, text in reversed(list(enumerate(texts, 1)))}
 
     def step(scope: Scope) -> Value | Failure:

@@ -37,7 +37,7 @@ class LoopParts:
     not_iterable: Failure
     not_bool: Failure
     past: Literal["settled", "inputs"] | None = None
-    """Parts of the run's calls that it reads, if it reads nothing else."""
+    """Parts of the run's calls that the loop reads, if it reads nothing else."""
     sought: SoughtInput | None = None
     """Restriction of the calls that can count, if the condition of the loop implies one."""
 

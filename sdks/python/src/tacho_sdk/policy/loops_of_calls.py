@@ -19,7 +19,7 @@ _CALLS = VARIABLE_NAMES.index("run.calls")
 
 
 Preparation = Callable[["RunHistory"], None]
-"""Does what a condition will ask of the past, when a call has ended: a decision would wait for it."""
+"""Prepares what a condition will ask of the past when a call has ended, so that no decision waits for it."""
 
 
 def build_loop_of_calls(parts: LoopParts, preparations: list[Preparation]) -> Step | None:
@@ -57,7 +57,7 @@ class PastLoop:
         self._decisive = parts.loop == "exists/2"
 
     def judged(self, calls: list[Value], history: RunHistory, scope: Scope) -> Judged:
-        """Result for all calls, for the steps of all."""
+        """The result for all calls. Spends the steps of all of them."""
         forgotten = self._forgotten(history)
         known = history.loops.get(self)
         if known is None or known.forgotten != forgotten:
@@ -76,7 +76,7 @@ class PastLoop:
         """Judges a call when it has ended, rather than in the next decision."""
         known = history.loops.get(self)
         if known is None or known.forgotten != self._forgotten(history):
-            # All calls must be judged again, and perhaps no decision will ask: after 1,000 calls, each forgets one.
+            # After 1,000 calls, each forgets one: all must be judged again, and perhaps no decision asks for these.
             return
         self._judge_all(history)
 
@@ -137,7 +137,7 @@ def _no_turn(_body: Step, _call: Value) -> Value:
 
 
 def _judge_sought_calls(parts: LoopParts, sought: SoughtInput) -> Step:
-    """The turns of all other calls are false, and cost what they cost."""
+    """The turns of all other calls are false. They spend the same steps, but are not run."""
     run, walk = body_of(parts), build_loop(parts)
     place, weight = parts.place, parts.weight
     decisive = {"all/2": False, "exists/2": True}.get(parts.loop)

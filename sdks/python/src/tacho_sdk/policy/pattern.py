@@ -31,7 +31,7 @@ class Pattern:
 
 @lru_cache(maxsize=1_000)
 def compile_pattern(source: str) -> Pattern:
-    """Raises BadPattern. What this SDK cannot match exactly as the service does is refused."""
+    """Raises BadPattern. Rejects patterns that this SDK cannot match exactly as the service does."""
     if units(source) > PATTERN_CHARS:
         raise BadPattern(f"a pattern must have at most {PATTERN_CHARS} characters")
     if repeats_of(source) > PATTERN_REPEATS:
@@ -57,7 +57,7 @@ def repeats_of(source: str) -> int:
 _FOLDED_FIRST = 0x41
 _FOLDED_LAST = 0x1E943
 _IGNORES_CASE = re.compile(r"\(\?[a-z-]*i", re.ASCII | re.IGNORECASE)
-# The end of a range after its `-`, as `\x{…}`, `\x…`, octal, another escape, or itself.
+# The last character of a range, after its `-`: `\x{…}`, `\x…`, octal, another escape, or the character itself.
 _RANGE_END = re.compile(r"-(?=\\x\{([\da-f]+)\}|\\x([\da-f]{2})|\\([0-7]{1,3})|\\?([\s\S]))", re.ASCII | re.IGNORECASE)
 
 

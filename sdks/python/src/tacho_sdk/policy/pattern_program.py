@@ -36,7 +36,7 @@ class _Compiler:
         self.program = [Instruction("fail"), Instruction("jump")]
 
     def add(self, instruction: Instruction) -> int:
-        # Bounds the work, too; the caller compares the exact number.
+        # Bounds the work here; the caller checks the exact limit.
         if len(self.program) > 2 * PATTERN_INSTRUCTIONS:
             raise BadSyntax("expression too large")
         self.program.append(instruction)

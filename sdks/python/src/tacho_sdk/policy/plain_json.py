@@ -102,7 +102,7 @@ class _NotQuick(Exception):
 
 
 def _plain_copy(value: object, levels: float, room: list[float]) -> Any:
-    """The same as `copy_json` for what nearly every input is: built-in types, and numbers that fit."""
+    """A fast `copy_json` for nearly all inputs: built-in types, and numbers that a double can hold."""
     room[0] -= 1
     kind = type(value)
     copied: Any

@@ -44,14 +44,14 @@ class Match:
     failed: bool
     """Matched only because its condition failed."""
     failure: str | None = None
-    """Why it failed, without a place in the condition."""
+    """Why the condition failed, without a place in it."""
     message: str | None = None
     """Message of the policy."""
 
 
 class Prepared(NamedTuple):
     match: Match
-    """Match if its condition is true."""
+    """The match if the condition is true."""
     counts_on_error: bool
     condition: Condition | None
     fault: str
@@ -64,7 +64,7 @@ class PolicySet:
     """Strictest first, then by policy id and version."""
 
     def __init__(self, policies: Sequence[PolicyLike]) -> None:
-        # Their ids are the key of the set, so they must not be freed before it.
+        # Keep the policies alive as long as the set, because their ids are its key.
         self.policies = list(policies)
         self._all = sorted(map(_prepared, self.policies, range(len(self.policies))), key=_strictness_of)
         tools = {tool for one in self._all for tool in _tools_of(one)}
@@ -72,8 +72,8 @@ class PolicySet:
         self._of_others = self._for(None)
 
     def for_tool(self, name: object) -> list[Prepared]:
-        """Policies whose condition is not false already because of the name."""
-        # The comparison with a very long name costs steps.
+        """Policies whose condition can be true for a tool with this name."""
+        # Comparing a very long name costs steps, so such a tool gets all policies.
         return self._of_tool.get(name, self._of_others) if type(name) is str and len(name) < _NAME_MAX else self._all
 
     def _for(self, tool: str | None) -> list[Prepared]:
@@ -86,13 +86,13 @@ _sets: dict[tuple[int, ...], PolicySet] = {}
 
 
 def policy_set(policies: Sequence[PolicyLike]) -> PolicySet:
-    """Prepared at their first decision."""
+    """The set of these policies, prepared at their first decision."""
     key = tuple(map(id, policies))
     known = _sets.get(key)
     if known is not None:
         return known
     prepared = PolicySet(policies)
-    # Policies that are not frozen may change, so their set is not kept.
+    # Policies that are not frozen may change, so their set is not cached.
     if all(map(_is_frozen, prepared.policies)):
         if len(_sets) >= _SETS_MAX:
             _sets.clear()

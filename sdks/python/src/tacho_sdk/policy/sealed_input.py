@@ -18,7 +18,7 @@ from .plain_json import copy_json
 
 _VERSION = "tacho-input-2"
 _KEY_NAME = b"tacho-seal-1"
-# An input that already contains such an object must not pass as sealed: the object is sealed too.
+# The member of a seal. An input's own object with this member is sealed too, so that it cannot pass for a seal.
 _SEAL = "tachoSeal"
 
 

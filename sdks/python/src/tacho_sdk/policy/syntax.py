@@ -136,7 +136,7 @@ def is_of_history(node: Node) -> bool:
 
 
 def tools_of(node: Node) -> tuple[str, ...]:
-    """The tools in `tool.name == "pay" && …` and `tool.name in ["pay", "send"] && …`, where nothing stands before."""
+    """The tools that a condition names first, as in `tool.name == "pay" && …` or `tool.name in ["pay", "send"] && …`."""
     while isinstance(node, BinaryNode) and node.operator == "&&":
         node = node.left
     if not isinstance(node, BinaryNode) or dotted_name(node.left) != "tool.name":

@@ -13,7 +13,7 @@ def quoted(text: str) -> str:
 
 
 def number_text(value: float) -> str:
-    """The shortest text of a double, as ECMAScript's Number::toString, which RFC 8785 uses, gives it."""
+    """The shortest text of a double, as from ECMAScript's Number::toString, which RFC 8785 uses."""
     if value == 0:
         return "0"
     shortest = repr(value)
