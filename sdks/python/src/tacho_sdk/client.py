@@ -84,7 +84,7 @@ class Tacho(Calls):
         process_end.watch(self)
 
     def _make_core(self, options: dict[str, Any]) -> Core:
-        """A test's fake has another network."""
+        """Overridden by the fake of tests, which replaces the network."""
         return Core(options)
 
     @overload
@@ -265,12 +265,12 @@ class Tacho(Calls):
 
     def _take_over(self, before: Tacho) -> bool:
         """
-        If the service refused the key of `before`, this client takes over its runs, and sends what it has queued
-        with its own key. Returns whether it did: another service gets nothing. Nobody can tell whether the key
-        belongs to another environment.
+        If the service refused the key of `before`, this client takes over its runs, and sends its queue with the new key.
+        Returns whether it did: not for another address, because another service must get nothing. Whether the key belongs to
+        another environment cannot be checked.
         """
         is_same = before.core.settings.base_url == self.core.settings.base_url
-        # Before it, there may be clients whose key was refused too.
+        # The key of earlier clients may have been refused too.
         all_before = [before]
         while all_before[-1]._before is not None:
             all_before.append(all_before[-1]._before)

@@ -36,14 +36,17 @@ from .recording.score import score_payload
 from .recording.text import well_formed
 
 RUN_STARTED_MS = 500
-"""A run begins at its first event. If that comes later than this after the host entered the run, an event says so first."""
+"""
+A run begins at its first event. If that comes at least this long after the host entered the run, an event records the start
+first.
+"""
 
 
 class Core:
     settings: Settings
 
     def __init__(self, options: Mapping[str, Any], request: Request | None = None) -> None:
-        """`request`: in place of the network."""
+        """`request` replaces the network."""
         self.ids = Ids(now_ms)
         self.process = object()
         # Clients do not share runs, unless one continues as another.
@@ -52,7 +55,7 @@ class Core:
         self.settings, api_key, problems = resolved.settings, resolved.api_key, resolved.problems
         listener = options.get("on_diagnostic")
         self.diagnostics = Diagnostics(listener if callable(listener) else None)
-        # One message: without a listener, each code is shown only once.
+        # One message for all problems: without a listener, each code is shown only once.
         if problems:
             self.diagnostics.report("error", "invalid_option", " ".join(problems))
         settings = self.settings
@@ -91,14 +94,14 @@ class Core:
         if not settings.enabled:
             self.sender.close("disabled")
         elif note := os.environ.get("TACHO_RECORDED_BY"):
-            # `tacho record` leaves this program to its SDK.
+            # Shows `tacho record` that this program records with its own SDK.
             read_safely(Path(note).touch, None)
         if settings.enabled and settings.spool is not None:
             self.spool = Spool(settings.spool, 2 * settings.max_queued_bytes, self.ids, self.diagnostics)
             self.sender.keep_in(self.spool)
 
     def go_on_as(self, other: Core) -> None:
-        """Sends with the key of the other client from now on, and shares its open runs with it."""
+        """From now on, sends with the other client's key, and shares this client's open runs with it."""
         self.request = other.request
         self.sender.go_on_with(other.request)
         other.lineage, other.process = self.lineage, self.process
@@ -159,7 +162,7 @@ class Core:
             if scope.is_sampled and entered_at is not None and when - entered_at >= RUN_STARTED_MS:
                 self.record(scope, "AGENT_STEP", "run started", at=entered_at / 1_000, span=scope.span)
             own_id = None if event_id is None else well_formed(str.__str__(str(event_id)))
-            # A repeated id of the host is stored once: its second number would seem to be missing.
+            # An event with a repeated id is stored once, so the number of the second one would seem to be missing.
             if not own_id:
                 number = recorder.next_number()
             event_id = own_id or self.ids.uuid()
@@ -190,8 +193,8 @@ class Core:
 
     def hash_input(self, tool_name: str, form: object, shown: object) -> tuple[str, dict[str, str] | None]:
         """
-        The hash that an approval is bound to. If masking changes what people see of the input, with the seals by which they can
-        check it. Raises NotPlainJson.
+        The hash that an approval is bound to, and the seals by which people can check a masked input against it. Raises
+        NotPlainJson.
         """
         if self.settings.capture == "full":
             sealed = read_safely(lambda: self._sealed(tool_name, form, shown), None)
@@ -206,10 +209,10 @@ class Core:
         masked: Any = self.mask.value(payload)
         if masked == payload:
             return None
-        # The key stays the same for the life of the client, also if the API key changes.
+        # The seal key stays the same for the life of the client, even if the API key changes.
         api_key = self._key_of()
         if self._seal_key is None and not api_key:
-            return None  # Anybody could guess what is masked.
+            return None  # Without a key, anybody could guess the masked values.
         self._seal_key = self._seal_key or seal_key(api_key)
         return sealed_input(self._seal_key, tool_name, form, masked["input"])
 
@@ -224,10 +227,7 @@ class Core:
         own_id: str | None,
         is_late: bool = False,
     ) -> str | None:
-        """
-        Records what someone says of a run. `is_late`: the recording process is no recorder of the run, so its
-        event has no number.
-        """
+        """Records a score of a run. `is_late`: this process does not record the run, so the event has no number."""
         score_facts = score_payload(name, value, comment, event_id, author)
         if isinstance(score_facts, str):
             self.diagnostics.report("warning", "invalid_score", f"A score was left out: {score_facts}.")
@@ -250,7 +250,7 @@ class Core:
         """Records that an agent of the run hands over to another one."""
         scope.team.hand_over(giver, taker)
         names = {"from": giver, "to": taker, **({"toolCallId": call_id} if exact_text(call_id) else {})}
-        # The work of the agent that takes over may have begun.
+        # Record it as the giver's event, because the taker may act already.
         with acting(self, giver):
             self.record(scope, "HANDOFF", f"{giver} to {taker}", names)
 
@@ -286,7 +286,7 @@ class Core:
 
 
 def _problem_of(event_type: object, label: object, payload: object) -> str | None:
-    """Why the members of an event are not valid. It is recorded as far as it can be."""
+    """Why the members of an event are invalid. The event is recorded as far as possible."""
     for name, named_text in (("event_type", event_type), ("label", label)):
         if not exact_text(named_text):
             return f"The {name} of an event is missing or no text: record(event_type, label, payload)."
@@ -300,7 +300,7 @@ def now_ms() -> int:
 
 
 def hash_of(api_key: Callable[[], str]) -> str:
-    """A digest of the key: files on disk of one environment are not used for another."""
+    """A digest of the key, so that files of one environment are not used for another."""
     import hashlib
 
     return hashlib.sha256(api_key().encode()).hexdigest()

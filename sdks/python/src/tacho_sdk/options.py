@@ -30,7 +30,7 @@ class Settings:
 
     enabled: bool
     turned_off: bool
-    """The host asked for it; unlike a client that a faulty option disables, its guarded tools run."""
+    """The host disabled the client. Unlike a client that a faulty option disables, it runs guarded tools."""
     replay: str | None
     """The address of a tape, which answers guarded tools."""
     base_url: str
@@ -107,7 +107,7 @@ def resolve(options: Mapping[str, Any], new_id: str) -> Resolved:
     has_key = callable(key) or (isinstance(key, str) and _KEY.match(key) is not None)
     if not has_key and options.get("enabled") is not False:
         fatal.append("Nothing is recorded: api_key is missing or malformed. Set it, or TACHO_API_KEY.")
-    # The tape of a replay goes before any other address: a replay records nowhere else.
+    # A replay's tape takes precedence over any other address, because a replay records nowhere else.
     replay = os.environ.get("TACHO_REPLAY")
     named = replay or options.get("base_url") or os.environ.get("TACHO_URL")
     base = _origin(named or "http://localhost:4680")
@@ -142,11 +142,11 @@ def resolve(options: Mapping[str, Any], new_id: str) -> Resolved:
         sample_rate=number("sample_rate", 1.0, 0, 1),
         max_queued_events=int(number("max_queued_events", 20_000, 1, 10_000_000)),
         max_queued_bytes=int(number("max_queued_bytes", 32 * _MIB, BATCH_BYTES, 2**40)),
-        # The host of a replay learns by events where the agent is.
+        # `tacho replay` follows the agent by its events, so send them at least every second.
         flush_interval=min(number("flush_interval", 1.0, 0, 3_600), 3_600.0 if replay is None else 1.0),
         request_timeout=number("request_timeout", 10.0, 0.001, 600),
         flush_timeout=flush_timeout,
-        # If the host set a time, it gets all of it.
+        # If the host set `flush_timeout`, the process may use all of it to end.
         exit_patience=min(1.0, flush_timeout) if options.get("flush_timeout") is None else flush_timeout,
         compress=choice("compression", ("auto", "never"), "never") == "auto" and not (base and base[1]),
         refresh_interval=number("refresh_interval", 30.0, 1, 86_400),

@@ -1,5 +1,5 @@
 """
-What all copies of the SDK in a process share: two wheels, modules that were imported anew, `importlib.reload`. A class or a
+What all copies of the SDK in one process share: two wheels, modules that were imported anew, `importlib.reload`. A class or a
 variable of a module exists once in each copy, so a run of one would not be current for another, and `except
 ToolBlockedError` would miss the error of another.
 
@@ -28,7 +28,8 @@ def shared(name: str, make: Callable[[], T]) -> T:
 
 
 def one_class(made: C) -> C:
-    """The class of the first copy, for `except` and `isinstance` in other copies. While the number stays, its constructor must
-    fit.
+    """
+    The class of the first copy, for `except` and `isinstance` in other copies. As long as the number stays, its constructor
+    must remain compatible.
     """
     return shared(made.__qualname__, lambda: made)

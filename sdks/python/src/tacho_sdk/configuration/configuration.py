@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-# Most prompts, and most policies. Ten times what the service deploys; every policy takes time in every decision.
+# Maximum prompts, and maximum policies: ten times what the service deploys. Every policy takes time in every decision.
 _ITEMS_MAX = 5_000
 
 
@@ -123,7 +123,7 @@ def _prompt(item: object, index: int) -> DeployedPrompt:
 
 
 def _share(item: object, place: str) -> PromptShare | None:
-    # Absent, or of another form from a newer service: all sessions get the version in force.
+    # If it is absent, or has a newer service's form, all sessions get the version in force.
     percent = item.get("percent") if isinstance(item, dict) else None
     if isinstance(percent, bool) or not isinstance(percent, (int, float)):
         return None

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 # Twice the largest answer that is read.
 _FILE_BYTES_MAX = 64 * 1_048_576
-# The clock may have been set back since.
+# Tolerance, because the clock may have been set back since the file was written.
 _CLOCK_SECONDS = 300
 
 

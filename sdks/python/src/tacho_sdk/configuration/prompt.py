@@ -74,7 +74,7 @@ def _text_of(value: object) -> str:
 
 
 def _has_text(value: object) -> bool:
-    """The text of another object would be its address in memory."""
+    """Whether the value has a text of its own, not only its address in memory."""
     kind = type(value)
     return kind.__str__ is not object.__str__ or kind.__repr__ is not object.__repr__ or callable(value)
 

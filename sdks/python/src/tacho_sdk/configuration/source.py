@@ -8,7 +8,7 @@ Keeps the runtime configuration of the environment: one frozen object, always re
   any --close--> stopped
   any --fork--> the same state in the child, with a thread of its own
 
-Beside it, where the service offers it, another thread has a request that waits for a change all the time.
+If the service offers it, another thread always keeps a request open that waits for a change.
 
 The thread stands still while the machine sleeps, and in a frozen function. So a call that is judged after a refresh was due
 waits for one, within bounds.
@@ -38,13 +38,13 @@ Listener = Callable[[Configuration, "Configuration | None"], object]
 Source = Literal["service", "disk"]
 # 500 policies and 4 MiB of prompts, even if every character is escaped.
 _REPLY_BYTES_MAX = 32 * 1_048_576
-# A thread on time keeps no call waiting, also on a slow machine.
+# A refresh that begins within this time is on time, so no call waits for it, even on a slow machine.
 _LATE_SECONDS = 1.0
 _CLOSING_HEADER = "x-tacho-closing"
 _GOODBYE_SECONDS = 1.0
 _WAIT_HEADER = "x-tacho-wait"
 _WAIT_SECONDS_MAX = 300
-# A short process sends one request, and a service without waits is not asked again and again.
+# Delay of long polls: a short process sends one request, and a service that does not hold polls open is not flooded.
 _WATCH_AFTER_SECONDS = 1.0
 
 
@@ -105,9 +105,9 @@ class RuntimeConfiguration:
         self._is_tried = self._current is not None
         self._failures = 0
         self._next = 0.0
-        # When a call that is judged late stops waiting for the refresh that is due.
+        # Until when calls wait for a late refresh.
         self._wait_until: float | None = None
-        # Seconds for which a request may wait; 0: the service does not offer it.
+        # Seconds for which the service offers to hold a request open; 0: it does not.
         self._offered = 0
         self._watch_from = 0.0
         self._stop_watching = StopSignal()
@@ -160,7 +160,7 @@ class RuntimeConfiguration:
         return is_due and self._current is not None and self._is_started and not self._is_stopped
 
     def _catch_up(self, timeout: float) -> None:
-        """Waits for the refresh that is late. All calls that wait for the same refresh wait `timeout` seconds together."""
+        """Waits for the late refresh. Calls that wait for the same refresh share one deadline."""
         now = time.monotonic()
         with self._changed:
             if not self._is_late:
@@ -176,7 +176,7 @@ class RuntimeConfiguration:
 
     @property
     def _old_age(self) -> float | None:
-        """In seconds; None unless the policies are older than they should be. Says so once, until the service confirms them."""
+        """Age of the policies in seconds; None unless they are too old. Reports it once, until the service confirms them."""
         age = self.state.age
         if age is None or age <= self._core.settings.configuration_old_after:
             self._is_old_reported = False
@@ -207,7 +207,7 @@ class RuntimeConfiguration:
         return lambda: self._listeners.remove(listener) if listener in self._listeners else None
 
     def _say_goodbye(self, timeout: float) -> None:
-        """Closes. The service stops waiting for a known client that reports its end."""
+        """Closes, and reports the end if the service knows this client."""
         is_due = self._is_known and not self._is_stopped
         self._is_known = False
         if not is_due or timeout <= 0:
@@ -251,7 +251,7 @@ class RuntimeConfiguration:
             return self._take(self._request("/runtime-config", self._core.settings.request_timeout))
 
     def _watch(self) -> float | None:
-        """Waits for a change at the service. The other thread continues: a frozen process misses the answer."""
+        """Long-polls for a change. The other thread keeps refreshing, because a frozen process misses the answer."""
         seconds = self._offered
         if self._is_stopped or seconds == 0:
             return None
@@ -264,7 +264,7 @@ class RuntimeConfiguration:
         if self._is_stopped:
             return None
         if not isinstance(reply, Reply):
-            # A lost one: the other thread asks again after a backoff. The answer offers the next wait.
+            # The answer is lost: the other thread asks again after a backoff, and its answer offers the next wait.
             with self._loading:
                 self._failures += 1
                 self._schedule(wait_seconds(self._failures, None, time.time(), random.random()))
@@ -309,7 +309,7 @@ class RuntimeConfiguration:
 
     def _headers(self) -> dict[str, str]:
         headers = {"if-none-match": self._etag} if self._etag else {}
-        # Tells operators which client has which revision. Other characters cannot be sent in a header.
+        # Shows operators which client has which revision. Only printable ASCII can be sent in a header.
         client_id = self._core.settings.client_id
         if client_id.isascii() and client_id.isprintable():
             headers["x-service-client-id"] = client_id

@@ -99,7 +99,7 @@ def replaying(
 
 @contextmanager
 def _surroundings(variables: dict[str, str]) -> Iterator[None]:
-    """Variables, and another client for the functions of the module; what clients recorded is delivered before the end."""
+    """Sets the variables, and gives the module's functions another client. Delivers what clients recorded before the end."""
     before = {name: os.environ.get(name) for name in variables}
     former, tacho._client = tacho._client, None
     os.environ.update(variables)
