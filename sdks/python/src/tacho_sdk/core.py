@@ -1,4 +1,4 @@
-"""Everything a client consists of, built once from its options. It does not hold the key; `request` does."""
+"""Everything a client consists of, built once from its options. Only `request` holds the key."""
 
 from __future__ import annotations
 
@@ -94,7 +94,7 @@ class Core:
         if not settings.enabled:
             self.sender.close("disabled")
         elif note := os.environ.get("TACHO_RECORDED_BY"):
-            # Shows `tacho record` that this program records with its own SDK.
+            # Tell `tacho record` that an SDK records this program.
             read_safely(Path(note).touch, None)
         if settings.enabled and settings.spool is not None:
             self.spool = Spool(settings.spool, 2 * settings.max_queued_bytes, self.ids, self.diagnostics)
@@ -238,7 +238,7 @@ class Core:
 
     def _recorder_of(self, scope: RunScope) -> Recorder:
         if scope.recorder.owner is not self.process:
-            # A forked process records events of its own.
+            # A forked process needs a recorder of its own.
             scope.recorder = Recorder(self.process, self.ids.span())
         return scope.recorder
 

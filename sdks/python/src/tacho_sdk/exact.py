@@ -30,7 +30,9 @@ _PLAIN = frozenset({int, float, bool, type(None), str})
 
 
 def is_flat(value: object) -> bool:
-    """Whether it is a list of only texts, numbers, booleans and None. Long lists of numbers need not be read one by one."""
+    """
+    Whether the value is a list of only texts, numbers, booleans and None. Long lists of numbers need not be read one by one.
+    """
     return type(value) is list and _PLAIN.issuperset(map(type, value))
 
 

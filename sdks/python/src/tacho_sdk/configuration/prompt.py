@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from ..delivery.diagnostics import Diagnostics
     from ..recording.context import RunScope
 
-# Any name that a host may give a value.
+# A placeholder, with any name that a host may give a value.
 _PLACEHOLDER = re.compile(r"\{\{\s*([^{}\s](?:[^{}]{0,254}?[^{}\s])?)\s*\}\}")
 # `{{#if}}` and the like stay: they belong to a template language.
 _NAME = re.compile(r"\w[\w.-]*\Z")

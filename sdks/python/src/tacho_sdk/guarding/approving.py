@@ -101,7 +101,7 @@ class Approving:
         return self._refused(judged, "aborted" if caller.gone == "aborted" else "caller_gone")
 
     def _own_key(self) -> str | None:
-        """None: calls are numbered instead. A continued call keeps its key."""
+        """The key of the call; None if calls are numbered instead. A continued call keeps its key."""
         if self._continues is not None:
             return self._continues.key if isinstance(self._continues.key, str) else None
         # A host without types may pass a number as key, which could equal another call's number.

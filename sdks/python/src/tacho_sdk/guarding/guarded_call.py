@@ -17,8 +17,8 @@ In detail:
                             |             \\--everything else--> refused
                             \\--> BLOCK --------------------------------> refused
 
-The input is taken once. What policies judge, what is hashed, shown to people and recorded is this one value, and the tool
-runs only with this value. An admitted call counts in budgets. Its start is recorded before the tool runs.
+The input is taken once, as one value: policies judge it, it is hashed, shown to people and recorded, and the tool runs only
+with it. An admitted call counts in budgets. Its start is recorded before the tool runs.
 """
 
 from __future__ import annotations

@@ -50,13 +50,13 @@ class Opaque(Unreadable):
 
 
 def _identity_of(source: object, is_member: bool = False) -> object:
-    """Equal texts and numbers are the same value. Another object is the same only if it is the same object."""
+    """Identifies a value: a text or number by its content, any other object by its identity."""
     literal = exact_number(source)
     if literal is None:
         literal = exact_text(source) or (bytes(source) if type(source) is bytearray else None)  # type: ignore[assignment]
     if literal is not None or type(source) is bytes:
         return repr(literal or source)
-    # The arguments of a call are a new dict whenever they are read.
+    # Each read makes a new dict of the arguments, so compare its values.
     if type(source) is dict and not is_member and len(source) <= _MEMBERS_MAX:
         return tuple((_identity_of(key, True), _identity_of(item, True)) for key, item in source.items())
     return id(source)

@@ -100,7 +100,7 @@ def _is_taped(core: Core) -> bool:
 
 
 def _answer(core: Core, scope: RunScope, call: Call, input_hash: str | None = None) -> dict[str, Any]:
-    """`input_hash`: allows an answer that was sent in advance for this input."""
+    """`input_hash`: set if an answer that was sent in advance may be used."""
     # Calls that never wait would fill the queue, so flush it.
     if core.sender.held[0] > _QUEUED_EVENTS:
         core.sender.flush(_ANSWER_SECONDS)

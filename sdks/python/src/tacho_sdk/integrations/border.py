@@ -1,6 +1,6 @@
 """
-The border to the host. Whatever fails on our side, the host's call is made once, with its own arguments, and its
-own result or error comes back. The client reports the failure once.
+The border to the host. If our side fails, the host's call is still made once, with its own arguments, and its own result or
+error comes back. The client reports the failure once.
 """
 
 from __future__ import annotations

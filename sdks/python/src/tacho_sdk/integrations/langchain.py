@@ -283,14 +283,14 @@ class _Step:
 
 
 def _is_node(tags: Any, name: Any) -> bool:
-    """LangGraph tags the chain of a node with its step, and hides its own nodes."""
+    """Whether a chain is a node of a graph: LangGraph tags nodes with their step, and hides its own nodes."""
     if not isinstance(tags, list) or not isinstance(name, str) or name.startswith("__") or "langsmith:hidden" in tags:
         return False
     return any(isinstance(tag, str) and tag.startswith("graph:step:") for tag in tags)
 
 
 def _failure(error: BaseException) -> dict[str, Any]:
-    """A pause of a graph, or a hand-over to another, is no failure."""
+    """The outcome of an error. A pause of a graph, or a hand-over to another graph, is no failure."""
     if isinstance(error, PAUSES):
         return {"paused": type(error).__name__}
     return {"outcome": "cancelled"} if outcome_of(error) == "CANCELLED" else {"error": error}

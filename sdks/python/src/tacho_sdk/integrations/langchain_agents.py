@@ -37,7 +37,7 @@ class _Place:
     """No other handler records this agent."""
     is_announced: bool = False
     answer: object = None
-    """Result of the last tool in here."""
+    """Result of the last tool inside this place."""
     step: object = None
     """Set for a node: the number that its graph gives it."""
     acts_as: str | None = None

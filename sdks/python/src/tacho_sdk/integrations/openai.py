@@ -81,7 +81,7 @@ def _chat_call(call: Mapping[str, Any], reason: object) -> tuple[AskedCall, _Sha
 
 def _response_call(item: Mapping[str, Any], reason: object) -> tuple[AskedCall, _Shape]:
     call_id, status = item.get("call_id"), item.get("status")
-    # A call may be complete in an answer that is not.
+    # A call may be complete although its answer is not.
     asked = AskedCall(call_id, item["name"], item["arguments"], reason if status is None else status)
     return asked, lambda text: {"type": "function_call_output", "call_id": call_id, "output": text}
 

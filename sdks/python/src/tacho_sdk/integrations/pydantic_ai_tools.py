@@ -90,7 +90,7 @@ def _own_method(toolset: AbstractToolset[Any]) -> str | None:
     """The first method that a host overrides and that runs before the tool."""
     kinds = type(toolset).__mro__
     if not any(kind.__module__.startswith(_OWN) and kind is not AbstractToolset for kind in kinds):
-        # The toolset runs the tools itself.
+        # The host's own toolset runs its tools itself.
         return None
     return own_method(toolset, ("call_tool", "direct_call_tool"), "pydantic_ai")
 

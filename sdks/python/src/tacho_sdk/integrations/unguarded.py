@@ -45,8 +45,8 @@ def is_generator(function: object) -> bool:
 
 def own_method(owner: object, methods: Iterable[str], package: str) -> str | None:
     """
-    The first of these methods that does not come from the framework's package: it may call anything. Asks the class that holds
-    the method, because a decorator may give a function the module of another.
+    The first of these methods that does not come from the framework's package: it may call anything. Reads the module of the
+    class that holds the method, because a decorated function may name another module.
     """
     for method in methods:
         holder = next((kind for kind in type(owner).__mro__ if method in vars(kind) and GUARDED not in vars(kind)), None)

@@ -44,11 +44,11 @@ _NO_NAMES: _Names = {}
 
 
 class TopNames(dict[str, int]):
-    """Around a whole condition, where no loop variable is visible."""
+    """The names around a whole condition, where no loop variable is visible."""
 
     def __init__(self) -> None:
         self.preparations: list[Preparation] = []
-        """Prepare its loops for the next decision when a call has ended."""
+        """Prepare the condition's loops for the next decision when a call has ended."""
 
 
 def build(node: Node, names: _Names = _NO_NAMES) -> Step:

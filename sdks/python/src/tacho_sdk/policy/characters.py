@@ -78,7 +78,7 @@ CATEGORIES = frozenset(
 
 @dataclass(frozen=True)
 class Item:
-    """A part of a class. `category`: all characters of a general category."""
+    """A part of a character class. `category`: all characters of a general category."""
 
     ranges: Ranges = ()
     category: str | None = None

@@ -58,7 +58,7 @@ def _origin(values: list[Value], scope: Scope) -> Value | Refusal:
 
 
 def origin_of_text(value: str | float, scope: Scope) -> list[str]:
-    """Origin of a text or a number. The history is known."""
+    """Origin of a text or a number. The scope must have a history."""
     scope.left -= 60
     if scope.left < 0:
         raise OutOfSteps

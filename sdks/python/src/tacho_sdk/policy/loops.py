@@ -50,7 +50,7 @@ def build_loop(parts: LoopParts) -> Step:
     first_body = parts.bodies[0]
 
     def find(items: list[Value], scope: Scope) -> Value | Failure:
-        """Does the same as `run` of a quantifier, with half the calls."""
+        """A faster `run` for quantifiers, with half the function calls."""
         failure: Failure | None = None
         for item in items:
             scope.left -= weight

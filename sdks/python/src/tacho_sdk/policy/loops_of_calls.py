@@ -92,7 +92,7 @@ class PastLoop:
             if isinstance(calls, list):
                 self.judged(calls, history, scope)
         except (OutOfSteps, UnreadableRead):
-            # Evaluating the decision raises the same error.
+            # The decision raises the same error when it evaluates the loop.
             pass
 
     def _judge(self, known: Judged, calls: list[Value], scope: Scope) -> Judged:

@@ -111,7 +111,7 @@ class _Parser:
         raise SyntaxFault(f"{expected}, found {token_text}{f'; {hint}' if hint else ''}", token.start, token.end)
 
     def _count(self, start: int) -> tuple[int, int]:
-        """The place of a new node."""
+        """Counts a new node. Returns its place."""
         self._nodes += 1
         if self._nodes > NODES:
             message = f"the condition has more than {NODES} names, literals, operators and calls"

@@ -62,7 +62,7 @@ _RANGE_END = re.compile(r"-(?=\\x\{([\da-f]+)\}|\\x([\da-f]{2})|\\([0-7]{1,3})|\
 
 
 def folded_chars_of(source: str) -> int:
-    """The most characters that are folded for the ranges of a pattern with `(?i)`. None is missed."""
+    """Maximum characters that are folded for the ranges of a pattern with `(?i)`. Counts every range."""
     if not _IGNORES_CASE.search(source):
         return 0
     total = 0

@@ -21,7 +21,9 @@ class Instruction:
 
 
 def compile_program(tree: Tree) -> list[Instruction]:
-    """The first instruction fails, the second one is where a match begins. Raises BadSyntax if there are too many."""
+    """
+    The first instruction fails, the second one is where a match begins. Raises BadSyntax if there are too many instructions.
+    """
     compiler = _Compiler()
     match = compiler.add(Instruction("match"))
     start = compiler.compile(tree, match)

@@ -1,6 +1,6 @@
 """
-Parses RE2's syntax (https://github.com/google/re2/wiki/Syntax) into a tree. Greedy or not makes no difference,
-because the result is only whether it matches.
+Parses RE2's syntax (https://github.com/google/re2/wiki/Syntax) into a tree. Greedy or not makes no difference, because the
+result is only whether the pattern matches.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """
-Policies that are decided together, prepared once: which conditions can be true for a tool, in the order of the result, and
-what a match is. A decision then runs only those, and makes no object for a policy that does not match.
+Prepares policies that are decided together, once: their order, the conditions that can be true for a tool, and the match of
+each. A decision then runs only those conditions, and makes no object for a policy that does not match.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """
-Masked members must not hide whether the shown input is the approved one. A seal replaces each of them before the
-input is hashed, so a reader with the masked input and the seals computes the same hash, but learns nothing about the
+Hashes an input so that a reader of its masked form can check that it is the approved one. A seal replaces each masked member
+before the input is hashed, so a reader with the masked input and the seals computes the same hash, but learns nothing about the
 masked values. The key of the seals contains the API key, so nobody without it can try card numbers until one matches.
 """
 

@@ -131,7 +131,7 @@ def dotted_name(node: Node) -> str | None:
 
 
 def is_of_history(node: Node) -> bool:
-    """Whether a node reads the past of the run beside its arguments."""
+    """Whether a node reads the past of the run in addition to its arguments."""
     return isinstance(node, CallNode) and node.name == "origin"
 
 
@@ -177,8 +177,8 @@ def only_tool_of(node: MethodNode) -> str | None:
 
 def sought_input_of(node: MethodNode) -> tuple[tuple[str, ...], Node] | None:
     """
-    The path and the value in `c.input.id == tool.input.id && …` of a loop over `run.calls`. Nothing that stands before it
-    spends a step. The value is a variable, or a field of one.
+    The path and the value in `c.input.id == tool.input.id && …` of a loop over `run.calls`. The parts before it spend no step.
+    The value is a variable, or a field of one.
     """
     variable, condition = node.values[0], node.values[1]
     loop = loop_of(node)

@@ -77,7 +77,7 @@ def int_or_refusal(value: int) -> int | Refusal:
 
 
 class OutOfSteps(Exception):
-    """Raised, so that no operator can ignore it."""
+    """Raised, not returned, so that no operator can ignore it."""
 
     def __init__(self) -> None:
         super().__init__(f"the evaluation needs more than {EVALUATION_STEPS} steps")
