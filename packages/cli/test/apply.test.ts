@@ -317,6 +317,17 @@ test('apply sets the labels of tools in the environments of the file, and leaves
   assert.doesNotMatch(stdout, /- rule of read_mail/)
   assert.equal((await apply('--yes')).code, 0)
   assert.match((await apply('--dry-run')).stdout, /Nothing to change/)
+  // Conditions are compared with the labels that the same file gives.
+  const reads = (label: string) =>
+    `policies:\n  l: { condition: '"${label}" in tool.labels', severity: LOW, action: BLOCK }\n`
+  const given = `labels:\n  - { tool: publish, does: [public] }\n`
+  for (const [label, warning] of [
+    ['public', /^$/],
+    ['publik', /Warning: l in staging: No rule gives the label publik; did you mean public\?/],
+  ] as const) {
+    write('tacho.yaml', `${given}${reads(label)}environments:\n  staging: { policies: [l] }\n`)
+    assert.match((await apply('--dry-run')).stderr.replace('Nothing was changed.\n', ''), warning)
+  }
   write('tacho.yaml', `${labels}${POLICIES}`)
   assert.match((await apply('--dry-run')).stdout, /names no environment: its policies and labels are in force nowhere/)
 })

@@ -1,6 +1,6 @@
 /** Stops, standing approvals and labels of tools, on the command line against a real server. */
 import assert from 'node:assert/strict'
-import { writeFileSync } from 'node:fs'
+import { existsSync, writeFileSync } from 'node:fs'
 import path from 'node:path'
 import { after, test } from 'node:test'
 import type { Approval } from '@tacho/contract/approvals/approval.ts'
@@ -72,6 +72,8 @@ test('a standing approval is listed and revoked, and how often policies asked is
   assert.deepEqual([grant.scope, grant.state, grant.uses], ['tool', 'in_use', 1])
   assert.match(await server.text('approvals', 'grants', 'list'), /refund in run r/)
   assert.match(await server.text('approvals', 'grants', 'revoke', grant.id), /revoked\. It approved 1 call\./)
+  const unknown = await server.refused('approvals', 'grants', 'revoke', 'nope')
+  assert.match(unknown.stderr, /Unknown standing approval "nope": `tacho approvals grants list` shows those/)
   assert.equal((await ask(asked)).status, 'PENDING')
   assert.match(await server.text('approvals', 'asked'), /POLICY .*BY GRANT[^]*refunds/)
   assert.ok((await server.json<{ items: unknown[] }>('approvals', 'asked', '--hours', '1')).items.length > 0)
@@ -95,7 +97,19 @@ test('labels of tools are set from a file and listed; a file without labels remo
   assert.match(listed, /Labelled: 0 of 1 recorded tool\.\nWithout labels: read_page/)
   writeFileSync(file, 'policies: {}\n')
   assert.match((await server.refused('labels', 'set', file)).stderr, /has no labels/)
+  assert.match(
+    await server.text('policies', 'check', '--condition', '"privat" in run.labels', '-e', 'default/development'),
+    /No rule gives the label privat; did you mean private/,
+  )
   writeFileSync(file, 'labels: []\n')
   await server.text('labels', 'set', file)
   assert.deepEqual((await server.json<ToolLabels>('labels', 'list')).labels, [])
+})
+
+test('a ready set for an unknown environment writes no file', async () => {
+  const directory = path.join(server.directory, 'sets')
+  const init = (place: string) => ['policies', 'init', 'trifecta', '-d', directory, '-e', place]
+  assert.match((await server.refused(...init('default/nope'))).stderr, /Unknown environment "default\/nope"/)
+  assert.equal(existsSync(directory), false)
+  assert.match(await server.text(...init('default/development')), /^Wrote/)
 })

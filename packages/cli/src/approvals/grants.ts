@@ -3,6 +3,7 @@ import { eachItem, taken } from '@tacho/client/items.ts'
 import { duration } from '@tacho/contract/engine/format.ts'
 import type { ApprovalGrant } from '@tacho/contract/approvals/grant.ts'
 import { connected } from '../engine/connected.ts'
+import { OF_ENVIRONMENT, orNull, unknown } from '../engine/find-by-id.ts'
 import { mostOf, pageSize, type EnvironmentOptions, type PageOptions } from '../engine/options.ts'
 import { printable, printEmpty, printJson, printLine, printMore, printTable, spokenNumber } from '../engine/output.ts'
 
@@ -47,7 +48,8 @@ function allowedText({ scope, toolName, runId, agentId, condition }: ApprovalGra
 
 export async function revokeGrant(grantId: string, options: EnvironmentOptions): Promise<void> {
   const { client, environmentId } = await connected(options)
-  const grant = await client.revokeApprovalGrant({ params: { environmentId, grantId } })
+  const grant = await orNull(client.revokeApprovalGrant({ params: { environmentId, grantId } }))
+  if (grant === null) throw unknown('standing approval', grantId, 'approvals grants list', OF_ENVIRONMENT)
   if (options.json) return printJson(grant)
   const uses = `It approved ${spokenNumber(grant.uses)} ${grant.uses === 1 ? 'call' : 'calls'}.`
   printLine(`Standing approval ${printable(grant.id)}: ${grant.state.replace('_', ' ')}. ${uses}`)

@@ -100,13 +100,14 @@ async function apply(options: Options): Promise<void> {
  * Policies whose deployed version changes, with their content in the file. A policy with a version number was compared
  * when that version was new.
  */
-function comparedOf({ policies, environments }: Manifest, { deployments }: Plan): Compared[] {
+function comparedOf({ policies, environments }: Manifest, { deployments, labels: changed }: Plan): Compared[] {
   return deployments.flatMap(({ environment, environmentId, changes }) =>
     changes.flatMap(({ kind, name: policy, to }): Compared[] => {
       const condition = policies.get(policy)?.condition
       const isNewest = environments.get(environment)?.policies?.get(policy)?.version === null
       if (kind !== 'policy' || to === null || condition === undefined || !isNewest) return []
-      return [{ environmentId, environment, policy, condition }]
+      const labels = changed.find((change) => change.environmentId === environmentId)?.rules
+      return [{ environmentId, environment, policy, condition, labels }]
     }),
   )
 }

@@ -22,17 +22,22 @@ export async function initPolicies(set: string | undefined, options: InitOptions
     return printTable([{ title: 'SET' }, { title: 'WHAT IT DOES' }], Object.entries(POLICY_SETS))
   }
   if (!Object.hasOwn(POLICY_SETS, set)) {
-    throw wrongUsage(`${printable(set)} is no set; use one of ${Object.keys(POLICY_SETS).join(', ')}.`)
+    throw wrongUsage(`Unknown set ${JSON.stringify(set)}: choose from ${Object.keys(POLICY_SETS).join(', ')}.`)
   }
   const files = [`${set}.yaml`, `${set}.test.yaml`].map((name) => path.join(options.directory, name))
   const taken = files.find((file) => existsSync(file))
-  if (taken !== undefined) throw wrongUsage(`${printable(taken)} exists; nothing was written.`)
+  if (taken !== undefined)
+    throw wrongUsage(
+      `${printable(taken)} exists; nothing was written. Remove it, or choose another folder with --directory.`,
+    )
+  // An unknown environment fails here, before anything is written.
+  const place = options.environment === undefined ? null : await placeOf(options)
   mkdirSync(options.directory, { recursive: true })
   for (const file of files) {
     writeFileSync(file, readFileSync(path.join(ROOT, 'examples/policies', path.basename(file))), { flag: 'wx' })
   }
   const [file = '', examples = ''] = files
-  const simulated = options.environment === undefined ? [] : await simulatedSet(file, options)
+  const simulated = place === null ? [] : await simulatedSet(file, place, options.days)
   if (options.json) return printJson({ set, files, simulated })
   printLine(`Wrote ${printable(file)} and ${printable(examples)}. Nothing is deployed.`)
   for (const { policy, hits, calls, runs, unknown } of simulated) {
@@ -47,15 +52,21 @@ export async function initPolicies(set: string | undefined, options: InitOptions
   )
 }
 
-/** Simulates each policy on recent calls, before anything is deployed. */
-async function simulatedSet(file: string, options: InitOptions) {
-  const { policies, labels } = await manifestOf(file)
+type SimulationPlace = Awaited<ReturnType<typeof placeOf>>
+
+async function placeOf(options: InitOptions) {
   const client = connect(options)
   const { environment } = await findPlace(client, options.environment, '--environment')
+  return { client, environmentId: environment.id }
+}
+
+/** Simulates each policy on recent calls, before anything is deployed. */
+async function simulatedSet(file: string, { client, environmentId }: SimulationPlace, days: number) {
+  const { policies, labels } = await manifestOf(file)
   const simulated = []
   for (const [policy, { condition, severity, action, onError }] of policies) {
-    const body = { condition, severity, action, onError, ...simulatedLabels(labels), days: options.days }
-    const { result } = await runSimulation(client, environment.id, body)
+    const body = { condition, severity, action, onError, ...simulatedLabels(labels), days }
+    const { result } = await runSimulation(client, environmentId, body)
     if (result === null) continue
     const { hits, calls, runs, past } = result
     simulated.push({ policy, hits, calls, runs, unknown: past?.unknown ?? 0 })

@@ -1,9 +1,11 @@
 /**
- * Compares conditions with an environment's recorded calls, by simulations: finds fields that no call has, and tools
- * that were never called. Changes nothing in force.
+ * Compares conditions with an environment's labels and, by simulations, with its recorded calls: finds labels that no
+ * rule gives, fields that no call has, and tools that were never called. Changes nothing in force.
  */
+import type { ToolLabel } from '@tacho/contract/policies/tool-labels.ts'
 import { compileCondition } from '@tacho/policy/compile.ts'
 import { type Fields, fieldsOf } from '@tacho/policy/language/fields.ts'
+import { unknownLabels } from '@tacho/server/domain/policies/unknown-labels.ts'
 import { Refused, type OperatorClient } from '../engine/operator-client.ts'
 import { Stop } from '../engine/stop.ts'
 import { printable } from '../engine/output.ts'
@@ -20,6 +22,8 @@ export interface Compared {
   environment: string
   policy: string
   condition: string
+  /** Labels that the environment will have; undefined: those that it has. */
+  labels?: readonly ToolLabel[] | undefined
 }
 
 /** Run simulations one after the other: the server queues only a few. */
@@ -27,13 +31,23 @@ export async function warningsOf(
   client: OperatorClient,
   environmentId: string,
   condition: string,
-  until = Number.POSITIVE_INFINITY,
+  { until = Number.POSITIVE_INFINITY, labels }: { until?: number; labels?: readonly ToolLabel[] | undefined } = {},
 ): Promise<string[]> {
   const compiled = compileCondition(condition)
-  if (!compiled.ok || !readsCalls(fieldsOf(compiled.condition))) return []
+  if (!compiled.ok) return []
+  const { condition: tree } = compiled
+  const rules =
+    tree.readsHistory || tree.names.has('tool.labels')
+      ? (labels ?? (await client.readToolLabels({ params: { environmentId } })).labels)
+      : []
+  const label = unknownLabels(compiled.condition, rules)
+  const ofLabels = label === null ? [] : [label]
+  if (!readsCalls(fieldsOf(compiled.condition))) return ofLabels
   const body = { condition, action: 'ALLOW', severity: 'LOW', days: DAYS } as const
   const simulation = await runSimulation(client, environmentId, body, until)
-  return (simulation.result?.warnings ?? []).map(({ message }) => message)
+  // The simulation knows only the labels that the environment has now.
+  const warnings = (simulation.result?.warnings ?? []).filter(({ code }) => code !== 'unknown_label')
+  return [...ofLabels, ...warnings.map(({ message }) => message)]
 }
 
 const readsCalls = ({ inputPaths, toolNames, variables }: Fields): boolean =>
@@ -43,10 +57,10 @@ const readsCalls = ({ inputPaths, toolNames, variables }: Fields): boolean =>
 export async function warnOf(client: OperatorClient, compared: readonly Compared[]): Promise<string[]> {
   const until = Date.now() + WAIT_MS
   const warnings: string[] = []
-  for (const { environmentId, environment, policy, condition } of compared) {
+  for (const { environmentId, environment, policy, condition, labels } of compared) {
     const place = `${printable(policy)} in ${printable(environment)}`
     try {
-      const messages = await warningsOf(client, environmentId, condition, until)
+      const messages = await warningsOf(client, environmentId, condition, { until, labels })
       warnings.push(...messages.map((message) => `${place}: ${printable(message)}`))
     } catch (error) {
       if (!(error instanceof Refused) && !(error instanceof Stop)) throw error

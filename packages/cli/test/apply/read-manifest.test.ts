@@ -160,6 +160,13 @@ test('invalid YAML and duplicate keys are rejected', () => {
   assert.ok(faultsOf(bomb.join('\n')).length > 0)
 })
 
+test('a label that clients give by themselves is a fault of the file, before anything is deployed', () => {
+  assert.deepEqual(faultsOf('labels:\n  - { tool: pay, does: [money, user], output: [unknown] }\n'), [
+    '2:32 labels[0].does[1]: must not be user: clients give this label by themselves',
+    '2:48 labels[0].output[0]: must not be unknown: clients give this label by themselves',
+  ])
+})
+
 test('limits hold at the limit and one past it', () => {
   const name = 'n'.repeat(LIMITS.nameChars)
   manifestOf(`prompts:\n  ${name}: { content: x }`)

@@ -104,7 +104,7 @@ const field = Type.Object({
 })
 
 const warning = Type.Object({
-  code: Type.Enum(['never_recorded', 'unknown_tool', 'other_type', 'no_input', 'not_all_looked_at']),
+  code: Type.Enum(['never_recorded', 'unknown_tool', 'unknown_label', 'other_type', 'no_input', 'not_all_looked_at']),
   field: nullableText('The affected field'),
   message: Type.String(),
 })

@@ -1,6 +1,7 @@
 /** Reads labels of tools in tacho.yaml: a list of rules, each with its position for errors. */
 import { LIMITS } from '@tacho/contract/engine/limits.ts'
 import { compileCondition } from '@tacho/policy/compile.ts'
+import { HISTORY_LABELS } from '@tacho/policy/history/run-history.ts'
 import type { ToolLabels } from '@tacho/policy/history/tool-labels.ts'
 import type { Entry, YamlReader } from './yaml-reader.ts'
 
@@ -8,6 +9,7 @@ const RULES_MAX = LIMITS.toolLabelRules
 const LABELS_MAX = LIMITS.toolLabelsOfOutputs
 /** A label as the server accepts it. */
 const LABEL = /^[a-z][a-z0-9_-]{0,39}$/
+const CLIENT_LABELS: ReadonlySet<string> = new Set(Object.values(HISTORY_LABELS))
 
 export function readLabels(yaml: YamlReader, entry: Entry): ToolLabels[] {
   const items = yaml.items(entry) ?? []
@@ -39,8 +41,10 @@ function words(yaml: YamlReader, entry: Entry): string[] {
   if (items.length > LABELS_MAX) yaml.fault(entry, `must have at most ${LABELS_MAX} labels`)
   return items.flatMap((item) => {
     const label = yaml.text(item)
-    if (label === null || LABEL.test(label)) return label ?? []
-    yaml.fault(item, 'must have 1 to 40 small letters, digits, - or _, and begin with a letter')
+    if (label === null) return []
+    if (CLIENT_LABELS.has(label)) yaml.fault(item, `must not be ${label}: clients give this label by themselves`)
+    else if (LABEL.test(label)) return label
+    else yaml.fault(item, 'must have 1 to 40 small letters, digits, - or _, and begin with a letter')
     return []
   })
 }

@@ -8,6 +8,7 @@ import type { Facts } from '@tacho/policy/language/variables.ts'
 import { number } from '@tacho/contract/engine/format.ts'
 import type { ToolLabels } from '@tacho/policy/history/tool-labels.ts'
 import type { CallKind, PastRow, SimulationRow, ToolCallRow } from '../../storage/policies/policies.ts'
+import { unknownLabels } from './unknown-labels.ts'
 import { fieldCensus, spelled, inputValuesAt, type Path } from './field-census.ts'
 import { labelCoverage, flowTrial, type FlowTrial, isInputWhole, RecordedPast } from './recorded-past.ts'
 import { factsOf, recordedCall, type RecordedCall, runUsages } from './recorded-call.ts'
@@ -61,6 +62,9 @@ export function createTrial(condition: Condition, policy: TrialPolicy) {
   const rules: readonly ToolLabels[] = flow?.rules ?? policy.toolLabels ?? []
   const coverage = needsPast(condition, policy) ? labelCoverage(policy.toolLabels ?? []) : null
   const census = fieldCensus(fields)
+  const unknownLabel = policy.toolLabels ? unknownLabels(condition, policy.toolLabels) : null
+  const labelWarnings: TrialFindings['warnings'] =
+    unknownLabel === null ? [] : [{ code: 'unknown_label', field: null, message: unknownLabel }]
   const usages = runUsages()
   const { action } = policy
   const failsClosed = actsOnError(policy)
@@ -258,7 +262,7 @@ export function createTrial(condition: Condition, policy: TrialPolicy) {
         moreTools: moreTools || listed.length > TOOLS_LISTED,
         failureReasons: [...reasons].map(([message, number]) => ({ message, count: number })),
         fields: census.fields(),
-        warnings: census.warnings(),
+        warnings: [...labelWarnings, ...census.warnings()],
         ...(coverage && { past: { unknown, ...coverage.found() } }),
         ...(flow && { flow: { calls: asked, reached: counts.hits, unknown } }),
       }

@@ -105,8 +105,7 @@ function labelFaults(rules: readonly ToolLabel[], list: string): SchemaFault[] {
     if (tool.split('*').length > 2) fault('/tool', 'can have one *')
     if (output.length + does.length === 0) fault('', 'must give labels: output, does or both')
     for (const label of [...output, ...does]) {
-      if (OWN_LABELS.has(label))
-        fault('', `must not give the label ${label}: it is what a client says of values by itself`)
+      if (OWN_LABELS.has(label)) fault('', `must not give the label ${label}: clients give this label by themselves`)
     }
     for (const label of output) outputs.add(label)
   }
