@@ -176,3 +176,25 @@ test('a prepared history answers a decision without a look at its calls', () => 
   }
   assert.equal(reads, 0)
 })
+
+test('a loop that runs out of steps is walked once, not again after each call', () => {
+  const others = Array.from({ length: 150 }, (_, n) => `c.tool != "t${n}"`)
+  const condition = `run.calls.exists(c, ${others.join(' && ')} && !c.ok)`
+  const prepare = preparedFor([{ condition }])
+  const [prepared, plain] = [new RunHistory(), new RunHistory()]
+  for (let number = 0; number < 900; number++) {
+    for (const history of [prepared, plain]) {
+      history.ended({ tool: 'pay', input: {}, ok: true, decision: 'ALLOW', does: [], labels: [] })
+    }
+  }
+  // The policy is deployed during the run: the calls so far need more steps than a decision has.
+  prepare(prepared)
+  const ofSource = compiled(condition)
+  assert.ok(ofSource.ok)
+  const decide = (history: RunHistory) =>
+    evaluate(ofSource.condition, { tool: { name: 'pay' }, run: { history }, now: 0 })
+  const walked = decide(plain)
+  assert.ok(!walked.ok)
+  for (const call of prepared.calls as Map<string, unknown>[]) call.get = () => assert.fail('walked again')
+  assert.deepEqual(decide(prepared), walked)
+})

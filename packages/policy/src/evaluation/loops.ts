@@ -1,6 +1,16 @@
 import type { Loop } from '../language/syntax.ts'
 import { placesOf, type Sought } from './sought-calls.ts'
-import { Failure, isList, isMap, type Preparation, Scope, type Step, Unreadable, type Value } from './value.ts'
+import {
+  Failure,
+  isList,
+  isMap,
+  OutOfSteps,
+  type Preparation,
+  Scope,
+  type Step,
+  Unreadable,
+  type Value,
+} from './value.ts'
 
 /** A loop of a condition: its parts, and the cost of one turn. */
 export type LoopParts = {
@@ -91,7 +101,14 @@ export function buildLoop(parts: LoopParts): Step {
       if (soughtPlaces) return soughtPlaces.prepare(calls)
       const past = pasts.get(calls)
       // After 1,000 calls, each forgets one: all must be judged again, and perhaps no decision asks for these.
-      if (!past || past.seen === 0 || past.first === calls[0]) step(scope)
+      if (past && past.seen > 0 && past.first !== calls[0]) return
+      try {
+        step(scope)
+      } catch (error) {
+        // A decision has no more steps than this, so it runs out too, and need not walk as far to say so.
+        if (error instanceof OutOfSteps) pasts.set(calls, { first: calls[0], seen: calls.length, steps: Infinity })
+        throw error
+      }
     })
   }
   return step

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from .limits import EVALUATION_STEPS
 from .loops import LoopParts, SoughtInput, body_of, build_loop
 from .values import Failure, OutOfSteps, Scope, Step, Unreadable, UnreadableRead, Value
 from .variables import VARIABLE_NAMES
@@ -82,7 +83,7 @@ class PastLoop:
 
     def prepare(self, history: RunHistory) -> None:
         """Judges the calls of a run before its first decision asks."""
-        if self not in history.loops:
+        if self not in history.loops and history.has_room_for_loops:
             self._judge_all(history)
 
     def _judge_all(self, history: RunHistory) -> None:
@@ -91,7 +92,10 @@ class PastLoop:
             calls = self._parts.iterable(scope)
             if isinstance(calls, list):
                 self.judged(calls, history, scope)
-        except (OutOfSteps, UnreadableRead):
+        except OutOfSteps:
+            # A decision has no more steps than this, so it runs out too, and need not walk as far to say so.
+            history.remember_loop(self, Judged(self._forgotten(history), steps=EVALUATION_STEPS + 1))
+        except UnreadableRead:
             # The decision raises the same error when it evaluates the loop.
             pass
 

@@ -14,6 +14,7 @@ import json
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from random import Random
 from typing import TYPE_CHECKING, Any
 
 from ..limits import INPUT_LEVELS, INPUT_VALUES
@@ -41,6 +42,8 @@ _UNREAD_CHARS_MAX = 1_048_576
 _DONE, _NOT_PLAIN = object(), object()
 # Maximum number of indexes of calls by a value: each takes up to 70 kB.
 _INDEXES_MAX = 4
+# Of its own: the host may have seeded the module's.
+_CHANCE = Random()
 _IS_UNKNOWN = 1 << SOURCES_MAX
 
 Later = Callable[[Callable[[], bool]], bool]
@@ -158,7 +161,7 @@ class RunHistory:
             if index is None and len(self._indexes) >= _INDEXES_MAX:
                 return None
             index = self._indexes[tool, path] = CallIndex(path, self.forgotten_calls)
-        index.add_new(self.calls if tool is None else self.calls_of(tool))
+        self._add_new(index, tool, path)
         return index.places_of(value)  # type: ignore[arg-type]
 
     def prepare_places(self, tool: str | None, path: tuple[str, ...]) -> None:
@@ -168,11 +171,24 @@ class RunHistory:
             index = self._indexes[tool, path] = CallIndex(path, self.forgotten_calls)
         # After 1,000 calls, each forgets one, and perhaps no decision asks for these.
         if index is not None and index.forgotten_calls == self.forgotten_calls:
+            self._add_new(index, tool, path)
+
+    def _add_new(self, index: CallIndex, tool: str | None, path: tuple[str, ...]) -> None:
+        try:
             index.add_new(self.calls if tool is None else self.calls_of(tool))
+        except BaseException:
+            # An interrupt of the host: the calls that it has would be added, and count, twice.
+            self._indexes.pop((tool, path), None)
+            raise
+
+    @property
+    def has_room_for_loops(self) -> bool:
+        return len(self.loops) < _CACHED_MAX
 
     def remember_loop(self, loop: PastLoop, judged: Judged) -> None:
-        if len(self.loops) >= _CACHED_MAX and loop not in self.loops:
-            self.loops.clear()
+        if loop not in self.loops and not self.has_room_for_loops:
+            # By chance: decisions by more loops than these would find none if all, or the oldest, were forgotten.
+            del self.loops[_CHANCE.choice(tuple(self.loops))]
         self.loops[loop] = judged
 
     def origin(self, value: str | float) -> list[str]:
