@@ -112,3 +112,13 @@ def test_the_search_skips_nothing_in_json(monkeypatch: pytest.MonkeyPatch) -> No
     monkeypatch.setattr(mask, "touches", lambda _: True)
     for one, masked in zip(given, found, strict=True):
         assert masked == mask.value(one), one
+
+
+def test_a_mask_that_has_seen_short_texts_before_masks_like_a_new_one() -> None:
+    options = Masking(email=True, phone=True, card_number=True, iban=True, keys=["order"])
+    used = Mask(options)
+    for _ in range(2):
+        for case in CASES:
+            assert used.value(case["input"]) == Mask(options).value(case["input"])
+    assert 0 < len(used._unmasked) <= 2_000
+    assert not any(Mask(options).text(text) != text for text in used._unmasked)

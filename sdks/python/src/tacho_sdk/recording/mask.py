@@ -43,6 +43,9 @@ _SEPARATORS = re.compile(r"[-_. ]")
 # Masked labels that are kept.
 _LABELS = 1_000
 _LABEL_CHARS = 255
+# Short texts, such as names of members, in which nothing was masked. They repeat with each payload that has something to mask.
+_SHORT_TEXTS = 2_000
+_SHORT_CHARS = 64
 # White space of JavaScript.
 _SPACE_CHARS = "\t\n\v\f\r \u00a0\u1680"
 _SPACE_CHARS += "\u2000\u2001\u2002\u2003\u2004\u2005\u2006\u2007\u2008\u2009\u200a\u2028\u2029\u202f\u205f\u3000\ufeff"
@@ -87,6 +90,7 @@ class Mask:
         self._names = {_plain_name(key) for key in options.keys}
         self._custom = options.custom
         self._labels: dict[str, str] = {}
+        self._unmasked: set[str] = set()
         self._rules: list[Callable[[str], str]] = []
         self._maybe: list[re.Pattern[str]] = []
         if options.credentials:
@@ -154,9 +158,17 @@ class Mask:
         return self._fields(value, level + 1, kind)
 
     def _apply(self, text: str) -> str:
+        is_short = len(text) <= _SHORT_CHARS
+        if is_short and text in self._unmasked:
+            return text
+        masked = text
         for rule in self._rules:
-            text = rule(text)
-        return text
+            masked = rule(masked)
+        if is_short and masked == text:
+            if len(self._unmasked) >= _SHORT_TEXTS:
+                self._unmasked.clear()
+            self._unmasked.add(text)
+        return masked
 
     def _decode(self, text: str) -> Json:
         """The object or list that a text encodes, if it may contain something to mask."""
