@@ -15,7 +15,7 @@ from .mask import Mask
 from .plain import CUT_MARK, FIELDS_MAX, Json, Plain, dump, error_text, is_error, to_plain, well_formed_json
 from .shorten import shorten, without_rests
 from .text import cut_text, utf8_length
-from .texts import Texts, restored_fields
+from .texts import Texts, quoted, restored_fields
 
 Capture = Literal["full", "metadata-only"]
 Payload = Mapping[str, object]
@@ -72,6 +72,8 @@ _FIELDS = FIELDS_MAX + 1
 # A call with more failed policies than this is not expected.
 _FAILURES_MAX = 500
 
+_FEW_MARKS = 1_000
+
 _SEAL = re.compile(r"[0-9a-f]{64}\Z")
 
 PayloadWriter = Callable[..., str]
@@ -87,6 +89,10 @@ class Payloads:
         self._mask = mask
         self._texts = Texts(mask)
         self._diagnostics = diagnostics
+
+    def reset(self) -> None:
+        """For a forked process."""
+        self._texts.reset()
 
     def capture(self, payload: Payload | None, event_type: str = "") -> Plain:
         """A copy of the payload, to be written later."""
@@ -112,14 +118,15 @@ class Payloads:
         self._diagnostics.count("shortened")
         message = f"A payload of {size} bytes was shortened to {max_bytes}."
         self._diagnostics.report("warning", "payload_shortened", message)
+        encode = quoted
         if plain is None:
-            plain = restored_fields(captured)
+            plain, encode = restored_fields(captured), self._texts.quoted_of
         elif captured.is_cut:
             plain = {key: without_rests(item) for key, item in plain.items()}
             size = utf8_length(dump(plain))
         # The ellipsis of a cut before takes two bytes more than its mark, of 22 bytes at least.
-        more = min(2 * text.count(f"{CUT_MARK} [cut: "), max_bytes // 11) if captured.is_cut else 0
-        return shorten(plain, size + more, max_bytes - more).replace(f"{CUT_MARK} [cut: ", "… [cut: ")
+        more = min(2 * _cuts_in(text), max_bytes // 11) if captured.is_cut else 0
+        return shorten(plain, size + more, max_bytes - more, encode).replace(f"{CUT_MARK} [cut: ", "… [cut: ")
 
     def _masked(self, captured: Plain) -> tuple[dict[str, Json], str]:
         plain, text = well_formed_json(restored_fields(captured))
@@ -163,6 +170,14 @@ class Payloads:
             elif key == "error" and value is not None:
                 # Error messages quote their input; the error's class does not.
                 yield key, class_name(value) if is_error(value) else "[left out]"
+
+
+def _cuts_in(text: str) -> int:
+    marks = text.count(CUT_MARK)
+    # To look for one character is ten times as fast.
+    if marks > _FEW_MARKS:
+        return text.count(f"{CUT_MARK} [cut: ")
+    return sum(after.startswith(" [cut: ") for after in text.split(CUT_MARK)[1:]) if marks else 0
 
 
 def _is_metadata(value: object) -> bool:

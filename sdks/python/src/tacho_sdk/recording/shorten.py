@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import re
+from collections.abc import Callable
 
 from .plain import CUT_MARK, Json, dump
 from .text import utf8_length
@@ -19,16 +20,16 @@ _LIST_MARK_BYTES = 64
 _SUMMARY_BYTES = 160
 
 
-def shorten(payload: dict[str, Json], original_bytes: int, max_bytes: int) -> str:
+def shorten(payload: dict[str, Json], original_bytes: int, max_bytes: int, encode: Callable[[str], str] = quoted) -> str:
     """
     The JSON text of `payload` in at most `max_bytes`, with the key `tachoShortened`. Its `originalBytes` is the size
-    before; `cutTexts` counts cut texts, and `cutLists` lists and objects that end early.
+    before; `cutTexts` counts cut texts, and `cutLists` lists and objects that end early. `encode`: `quoted` with a memory.
     """
     room = max_bytes - _SUMMARY_BYTES
-    sizes, levels = _measure(payload)
+    sizes, levels = _measure(payload, encode)
     structure = original_bytes - sum(sizes)
     level = max(_TEXT_BYTES_MIN, _water_level(sizes, room - structure - levels * _LIST_MARK_BYTES))
-    writer = _Writer(level, room)
+    writer = _Writer(level, room, encode)
     writer.container(payload)
     text = "".join(writer.parts)
     summary: dict[str, Json] = {
@@ -39,7 +40,7 @@ def shorten(payload: dict[str, Json], original_bytes: int, max_bytes: int) -> st
     return f'{text[:-1]}{"" if text == "{}" else ","}"tachoShortened":{dump(summary)}}}'
 
 
-def _measure(payload: Json) -> tuple[list[int], int]:
+def _measure(payload: Json, encode: Callable[[str], str]) -> tuple[list[int], int]:
     """The JSON size of every text without quotes, and the depth of the payload."""
     sizes: list[int] = []
     levels = 0
@@ -47,7 +48,7 @@ def _measure(payload: Json) -> tuple[list[int], int]:
     def visit(value: Json, level: int) -> None:
         nonlocal levels
         if isinstance(value, str):
-            sizes.append(utf8_length(quoted(value)) - 2)
+            sizes.append(utf8_length(encode(value)) - 2)
         elif isinstance(value, (dict, list)):
             levels = max(levels, level)
             for item in value.values() if isinstance(value, dict) else value:
@@ -70,16 +71,17 @@ def _water_level(sizes: list[int], room: int) -> float:
 
 
 class _Writer:
-    def __init__(self, level: float, room: int) -> None:
+    def __init__(self, level: float, room: int, encode: Callable[[str], str]) -> None:
         self._level = level
+        self._encode = encode
         self._room = room
         self.parts: list[str] = []
         self.cut_texts = 0
         self.cut_lists = 0
 
-    def _put(self, text: str) -> None:
+    def _put(self, text: str, size: int | None = None) -> None:
         self.parts.append(text)
-        self._room -= utf8_length(text)
+        self._room -= utf8_length(text) if size is None else size
 
     def _value(self, source: Json, before: str) -> bool:
         """Writes a value if all of it fits. Writes the beginning of a list or object that does not fit."""
@@ -92,16 +94,20 @@ class _Writer:
         is_cut = False
         if isinstance(source, str):
             # A character takes a byte at least.
-            text = quoted(source) if len(source) <= self._level else ""
-            is_cut = text == "" or utf8_length(text) - 2 > self._level
+            text = self._encode(source) if len(source) <= self._level else ""
+            size = utf8_length(text)
+            is_cut = text == "" or size - 2 > self._level
             if is_cut:
                 text = _cut(source, int(self._level))
+                size = utf8_length(text)
         else:
             text = dump(source)
-        if self._room < utf8_length(before) + utf8_length(text):
+            size = utf8_length(text)
+        size += utf8_length(before)
+        if self._room < size:
             return False
         self.cut_texts += is_cut
-        self._put(before + text)
+        self._put(before + text, size)
         return True
 
     def container(self, source: dict[str, Json] | list[Json]) -> None:
@@ -140,7 +146,8 @@ def _cut(text: str, max_bytes: int) -> str:
     removed = text[end : len(text) - tail]
     if not removed:
         return quoted(text)
-    before = _CUT_BEFORE.search(removed)
+    # To look for the mark's first character takes much longer.
+    before = _CUT_BEFORE.search(removed) if " [cut: " in removed else None
     missing = len(removed) + (int(before[1]) - len(before[0]) if before else 0)
     return quoted(f"{text[:end]}… [cut: {missing} characters]{text[len(text) - tail :]}")
 
@@ -167,11 +174,19 @@ _STEPS = [1 << shift for shift in range(18, -1, -1)]
 def _chars_within(text: str, max_bytes: int, is_tail: bool = False) -> int:
     """The most characters of its beginning, or of its end, that fit. Each step looks only at what it would add."""
     count, room = 0, max_bytes
-    for step in _STEPS:
-        if count + step > len(text):
+
+    def bytes_of(more: int) -> int:
+        added = text[len(text) - count - more : len(text) - count] if is_tail else text[count : count + more]
+        return utf8_length(quoted(added)) - 2
+
+    # Most texts are alike from end to end: a little less than their share fits at once.
+    sample = min(len(text), max_bytes)
+    guess = sample * max_bytes // max(1, bytes_of(sample))
+    for step in [min(sample, guess - guess // 32), *_STEPS]:
+        # A character takes a byte at least.
+        if step > room or count + step > len(text):
             continue
-        added = text[len(text) - count - step : len(text) - count] if is_tail else text[count : count + step]
-        size = utf8_length(quoted(added)) - 2
+        size = bytes_of(step)
         if size <= room:
             count += step
             room -= size

@@ -6,6 +6,8 @@ short JSON text with a mark in place of each long text, so most of it is looked 
 from __future__ import annotations
 
 import json
+import threading
+from collections import OrderedDict
 from collections.abc import Callable
 from typing import Any, Protocol
 
@@ -39,8 +41,13 @@ class Texts:
     def __init__(self, mask: Touching) -> None:
         self._mask = mask
         # JSON texts of texts in which there is nothing to mask. Another client's mask may differ, so each has its own.
-        self._known: dict[str, str] = {}
+        self._known: OrderedDict[str, str] = OrderedDict()
         self._known_chars = 0
+        self.reset()
+
+    def reset(self) -> None:
+        """Forgets the lock: for a forked process."""
+        self._remembering = threading.Lock()
 
     def json_of(self, plain: Plain) -> str | None:
         """The JSON text of a payload, if it is well-formed and nothing in it can be masked; else None."""
@@ -69,11 +76,26 @@ class Texts:
         if self._mask.touches(f"{encoded},"):
             return None
         if len(text) <= _KNOWN_TEXT_CHARS:
-            self._known_chars += len(text)
-            if self._known_chars > _KNOWN_CHARS:
-                self._known, self._known_chars = {}, len(text)
-            self._known[text] = encoded
+            self._remember(text, encoded)
         return encoded
+
+    def _remember(self, text: str, encoded: str) -> None:
+        """Forgets the oldest texts in return: a conversation leaves its oldest messages behind."""
+        # A text that another thread prevents is remembered the next time.
+        if not self._remembering.acquire(blocking=False):
+            return
+        try:
+            if text not in self._known:
+                self._known[text] = encoded
+                self._known_chars += len(text)
+            while self._known_chars > _KNOWN_CHARS:
+                self._known_chars -= len(self._known.popitem(last=False)[0])
+        finally:
+            self._remembering.release()
+
+    def quoted_of(self, text: str) -> str:
+        """The JSON text of a well-formed text."""
+        return self._known.get(text) or quoted(text)
 
 
 def quoted(text: str) -> str:
