@@ -146,7 +146,12 @@ async function runTests() {
     watch: options.watch,
     coverage: options.coverage,
     // For a whole file if it shares its process: on a machine ten times slower, it may take minutes.
-    execArgv: ['--test-timeout=900000', '--import=./scripts/test-end.mjs', '--import=./scripts/test-threads.mjs'],
+    execArgv: [
+      '--test-timeout=900000',
+      '--import=./scripts/test-scope.mjs',
+      '--import=./scripts/test-end.mjs',
+      '--import=./scripts/test-threads.mjs',
+    ],
   })
   const counted = countTests(tests, count, groups, { byName: options.name.length > 0 })
   const reporter = process.env.CI ? dot : new spec()

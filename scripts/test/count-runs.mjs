@@ -11,6 +11,8 @@ for (const [name, { groups, names }] of Object.entries(await json(process.stdin)
     files: groups.map(({ program }) => program),
     concurrency: 2,
     isolation: 'process',
+    // As in a run of the tests.
+    execArgv: [`--import=${new URL('../test-scope.mjs', import.meta.url).href}`],
     testNamePatterns: names,
   })
   const counted = countTests(tests, count, groups, { byName: names.length > 0 })
