@@ -159,7 +159,7 @@ const layers = [
       // The differences between versions, in the server's form.
       `${server}/domain/policies/diff.ts`,
       // The warning about labels: a file can also change them, so a simulation cannot give it.
-      `${server}/domain/policies/unknown-labels.ts`,
+      `${server}/domain/policies/policy.ts`,
       // The cost of replays, counted and estimated as in the server.
       `${server}/{prices/price-table,domain/record/usage,storage/runs/usage}.ts`,
       // The reader of spans, so that imported spans become the same events.

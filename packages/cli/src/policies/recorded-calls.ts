@@ -5,7 +5,7 @@
 import type { ToolLabel } from '@tacho/contract/policies/tool-labels.ts'
 import { compileCondition } from '@tacho/policy/compile.ts'
 import { type Fields, fieldsOf } from '@tacho/policy/language/fields.ts'
-import { unknownLabels } from '@tacho/server/domain/policies/unknown-labels.ts'
+import { unknownLabels } from '@tacho/server/domain/policies/policy.ts'
 import { Refused, type OperatorClient } from '../engine/operator-client.ts'
 import { Stop } from '../engine/stop.ts'
 import { printable } from '../engine/output.ts'

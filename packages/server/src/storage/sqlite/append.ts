@@ -27,7 +27,8 @@ import {
 } from '../sql/record/run-state.ts'
 import type { Sql } from '../sql/engine/sql.ts'
 import { type Changes, counted, transaction } from './transaction.ts'
-import { type Database, type Statement, isDataError, storageError } from './database.ts'
+import type { Database, Statement } from './database.ts'
+import { isDataError, storageError } from './errors.ts'
 
 const CACHE_BYTES = 24 * 1_048_576
 

@@ -11,7 +11,7 @@
  */
 import { Worker } from 'node:worker_threads'
 import { StorageError, StoreDamaged } from '../engine/store.ts'
-import { storageError } from './database.ts'
+import { storageError } from './errors.ts'
 import { moduleUrl } from '../../program/program.ts'
 import { PendingCalls } from '../../threads/threads.ts'
 import type { ActName } from '../sql/acts.ts'

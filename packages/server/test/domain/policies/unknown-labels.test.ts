@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { compileCondition } from '@tacho/policy/compile.ts'
-import { unknownLabels } from '../../../src/domain/policies/unknown-labels.ts'
+import { unknownLabels } from '../../../src/domain/policies/policy.ts'
 
 const rules = [
   { tool: 'pay', does: ['money'] },
