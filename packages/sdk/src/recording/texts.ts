@@ -21,6 +21,8 @@ const LONG_CHARS = 256
 const WORTH_BYTES = 4_096
 /** The texts of a longer list are too short. */
 const LIST_MAX = 2_000
+/** The pieces of a smaller payload take the garbage collector longer than a copy. */
+const JOINED_BYTES = 32_768
 /** Nothing that is masked. A payload in which the host writes it too is masked as a whole. */
 const MARK = '\x7f\x7f'
 const MARK_JSON = JSON.stringify(MARK)
@@ -100,7 +102,7 @@ export function createRememberingWriting(settings: Pick<Settings, 'masking'>, di
     pieces.push(between.at(-1) as string)
     if (isCut) pieces = pieces.map(withoutRests)
     const bytes = pieces.reduce((sum, piece) => sum + byteLength(piece), 0)
-    if (!isCut && bytes <= maxBytes) return pieces
+    if (!isCut && bytes <= maxBytes) return bytes < JOINED_BYTES ? [pieces.join('')] : pieces
     return [shorten(JSON.parse(pieces.join('')) as JsonObject, bytes, maxBytes, diagnostics)]
   }
 
