@@ -22,7 +22,7 @@ from .guarding.leaving_caller import LeavingCallers
 from .options import Settings, resolve
 from .policy.input_hash import input_hash
 from .policy.sealed_input import seal_key, sealed_input
-from .recording.context import RunScope, Span, acting, agent_in, current_of, prompt_facts_of
+from .recording.context import RunScope, Span, acting, current_of, here_in, prompt_facts_of
 from .recording.event import OUTCOME, PROTECTED_TYPES, make_event
 from .recording.ids import Ids
 from .recording.mask import Mask
@@ -147,7 +147,8 @@ class Core:
             if not scope.is_sampled and kind not in PROTECTED_TYPES:
                 self.diagnostics.drop("sampled")
                 return None
-            prompt, agent = prompt_facts_of(self, scope), agent_in(self, scope)
+            around = here_in(self, scope)
+            prompt, agent = prompt_facts_of(around, scope), None if around is None else around.agent
             trace = active_trace() or scope.trace
             released = self.settings.released
             if scope.annotations or prompt is not None or agent is not None or trace is not None or released:
@@ -166,7 +167,7 @@ class Core:
             if not own_id:
                 number = recorder.next_number()
             event_id = own_id or self.ids.uuid()
-            where = span or self.span_of(scope)
+            where = span or (scope.span if around is None else around.span)
             captured = self.payloads.capture(payload, kind)
             text = self._label(label)
 
@@ -243,8 +244,8 @@ class Core:
         return scope.recorder
 
     def span_of(self, scope: RunScope) -> Span:
-        current = current_of(self)
-        return current.span if current is not None and current.scope is scope else scope.span
+        around = here_in(self, scope)
+        return scope.span if around is None else around.span
 
     def hand_over(self, scope: RunScope, giver: str, taker: str, call_id: object = None) -> None:
         """Records that an agent of the run hands over to another one."""
@@ -267,6 +268,7 @@ class Core:
         self.asked_calls.reset()
         self.diagnostics.reset()
         self.connections.reset()
+        self.payloads.reset()
         if self._rotating is not None:
             self._rotating.reset()
         self.sender.reset()
@@ -287,6 +289,8 @@ class Core:
 
 def _problem_of(event_type: object, label: object, payload: object) -> str | None:
     """Why the members of an event are invalid. The event is recorded as far as possible."""
+    if type(event_type) is str and event_type and type(label) is str and label and (payload is None or type(payload) is dict):
+        return None
     for name, named_text in (("event_type", event_type), ("label", label)):
         if not exact_text(named_text):
             return f"The {name} of an event is missing or no text: record(event_type, label, payload)."

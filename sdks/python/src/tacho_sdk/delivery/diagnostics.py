@@ -52,13 +52,18 @@ class Counters:
     failed_requests: int
 
 
+class _HeldLocks(threading.local):
+    """How many locks of queues a thread holds."""
+
+    count = 0
+
+
 class Diagnostics:
     """If the host has no listener, the logger `tacho` gets each code once, except information."""
 
     def __init__(self, on_diagnostic: Callable[[Diagnostic], object] | None) -> None:
         self._on_diagnostic = on_diagnostic
-        # How many locks of queues the thread holds: `count`.
-        self._locks = threading.local()
+        self._locks = _HeldLocks()
         self.reset()
 
     def reset(self) -> None:
@@ -86,14 +91,15 @@ class Diagnostics:
 
     def hold_messages(self) -> None:
         """Call it while the thread holds the lock of a queue: its diagnostics wait for `release`."""
-        self._locks.count = getattr(self._locks, "count", 0) + 1
+        self._locks.count += 1
 
     def release(self) -> None:
         self._locks.count -= 1
-        self._tell()
+        if self._untold:
+            self._tell()
 
     def _tell(self) -> None:
-        while self._untold and getattr(self._locks, "count", 0) == 0:
+        while self._untold and self._locks.count == 0:
             try:
                 report = self._untold.popleft()
                 if self._on_diagnostic is not None:

@@ -32,16 +32,18 @@ class QueueLock(threading.Condition):
     """The same with a condition. Diagnostics wait until their thread releases it: the host's listener may wait for others."""
 
     def __init__(self, diagnostics: Diagnostics) -> None:
-        super().__init__(threading.RLock())
+        lock = threading.RLock()
+        super().__init__(lock)
+        self._own_lock = lock
         self._diagnostics = diagnostics
 
     def __enter__(self) -> bool:
         self._diagnostics.hold_messages()
-        return sys.is_finalizing() or super().__enter__()
+        return sys.is_finalizing() or self._own_lock.acquire()
 
-    def __exit__(self, *exc_info: Any) -> None:
+    def __exit__(self, *_: Any) -> None:
         if not sys.is_finalizing():
-            super().__exit__(*exc_info)
+            self._own_lock.release()
         self._diagnostics.release()
 
     def notify_all(self) -> None:

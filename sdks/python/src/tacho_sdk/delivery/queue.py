@@ -90,7 +90,7 @@ class Queue:
     @property
     def held(self) -> int:
         """Queued events, plus those taken and not yet finished."""
-        return len(self) + self._taken
+        return len(self._ordinary) + len(self._protected) + self._taken
 
     @property
     def held_bytes(self) -> int:
@@ -104,7 +104,7 @@ class Queue:
 
     def _bound(self) -> list[QueuedItem]:
         dropped: list[QueuedItem] = []
-        while self.held > self._max_events or self.held_bytes > self._max_bytes:
+        while self.held > self._max_events or self.bytes + self._taken_bytes > self._max_bytes:
             lane = self._ordinary or self._protected
             if not lane:  # Everything else is in a request.
                 break

@@ -154,12 +154,11 @@ class Sender:
                 return False
             self._sequence += 1
             event.sequence = self._sequence
-            was_empty = len(self._queue) == 0
-            was_full = self._has_full_batch()
+            before, was_full = len(self._queue), self._has_full_batch()
             dropped = self._queue.add(event)
             if dropped:
                 self._drop(dropped, "queue_full")
-            must_wake = was_empty or (not was_full and self._has_full_batch())
+            must_wake = before == 0 or (not was_full and self._has_full_batch())
         if (must_wake or process_end.is_ending()) and not self._worker.wake():
             self._send_late()
         return event not in dropped if dropped else True

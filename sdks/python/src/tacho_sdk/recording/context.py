@@ -145,10 +145,16 @@ def acting(owner: Owner, agent: str | None) -> Iterator[None]:
         CURRENT.reset(token)
 
 
+def here_in(owner: Owner, scope: RunScope) -> Context | None:
+    """The context here, if this run is the innermost."""
+    around = current_of(owner)
+    return around if around is not None and around.scope is scope else None
+
+
 def agent_in(owner: Owner, scope: RunScope) -> str | None:
     """The agent that acts in this context, if it is not the run's first."""
-    around = current_of(owner)
-    return around.agent if around is not None and around.scope is scope else None
+    around = here_in(owner, scope)
+    return None if around is None else around.agent
 
 
 @contextmanager
@@ -175,9 +181,9 @@ def use_prompt(owner: Owner, version_id: str | None) -> None:
         enter(owner, around.scope, around.span, (version_id,))
 
 
-def prompt_facts_of(owner: Owner, scope: RunScope) -> dict[str, object] | None:
-    """Payload members about the prompt; None if there is none."""
-    used = _prompt_of(owner, scope)
+def prompt_facts_of(around: Context | None, scope: RunScope) -> dict[str, object] | None:
+    """Payload members about the prompt; None if there is none. `around`: the context in the run."""
+    used = _prompt_of(around, scope)
     return None if used is None else {"promptFallback": True} if used[0] is None else {"promptVersionId": used[0]}
 
 
@@ -186,12 +192,11 @@ def prompt_version_of(owner: Owner, scope: RunScope) -> str | None:
     The version of this context. Elsewhere, such as in another thread, the only one of the run: a wrong version is
     worse than none.
     """
-    used = _prompt_of(owner, scope)
+    used = _prompt_of(here_in(owner, scope), scope)
     return None if used is None else used[0]
 
 
-def _prompt_of(owner: Owner, scope: RunScope) -> tuple[str | None] | None:
-    around = current_of(owner)
-    if around is not None and around.scope is scope and around.prompt is not None:
+def _prompt_of(around: Context | None, scope: RunScope) -> tuple[str | None] | None:
+    if around is not None and around.prompt is not None:
         return around.prompt
     return (next(iter(scope.prompt_versions)),) if len(scope.prompt_versions) == 1 else None

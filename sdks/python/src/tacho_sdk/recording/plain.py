@@ -11,7 +11,7 @@ import re
 import secrets
 from collections.abc import Callable, Iterable, Mapping
 from itertools import islice
-from typing import TypeGuard, TypeVar, Union
+from typing import Any, TypeGuard, TypeVar, Union
 
 from ..exact import are_doubles, class_name, exact_number, exact_text, is_flat
 
@@ -37,8 +37,10 @@ _WORD_CHARS = 256
 _INT_BITS = 4_096
 _HALF_PAIR = re.compile("[\ud800-\udfff]")
 _ABSENT = object()
-# Made once: `json.dumps` makes an encoder for each call.
 _encode = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), check_circular=False).encode
+# Made once: `json` makes one for each call. None: this interpreter has no encoder in C.
+_make_parts: Any = getattr(json.encoder, "c_make_encoder", None)
+_parts_of: Any = _make_parts and _make_parts(None, None, json.encoder.encode_basestring, None, ":", ",", False, False, True)
 
 
 # A shorter text is copied, encoded and searched with the payload.
@@ -48,6 +50,7 @@ _LONG_CHARS = 256
 class TextMark(str):
     """In place of a long text, which is encoded on its own (texts.py). No text of a host is equal to it."""
 
+    __slots__ = ("text",)
     text: str
 
 
@@ -120,7 +123,7 @@ def whole(value: Json) -> Json:
 
 def dump(value: Json) -> str:
     """The JSON text without spaces. Texts must be well-formed."""
-    return _encode(value)
+    return _encode(value) if type(value) is str or _parts_of is None else "".join(_parts_of(value, 0))
 
 
 def error_text(error: object) -> str:
@@ -171,8 +174,7 @@ class _Copy:
         self.values += 1
         kind = type(source)
         if kind is str:
-            copied = self._text(source)  # type: ignore[arg-type]
-            return self._marked(copied) if self._has_marks and len(copied) >= _LONG_CHARS else copied
+            return self._exact_text(source)  # type: ignore[arg-type]
         if source is None or kind is bool:
             return source
         # Most values. The questions below are slower, because a host's classes may answer them.
@@ -187,6 +189,17 @@ class _Copy:
         if number is not None:
             return self._int(number) if type(number) is int else number if math.isfinite(number) else _mark_of(number)
         return self._container(source)
+
+    def _exact_text(self, text: str) -> object:
+        size = len(text)
+        chars = self.chars + size
+        # Most texts, of which nothing is cut.
+        if chars <= _MASKED_CHARS and text.isascii() and not (size > _LONG_CHARS and text.startswith("data:")):
+            self.chars = chars
+            self.bytes += size
+        else:
+            text = self._text(text)
+        return self._marked(text) if self._has_marks and len(text) >= _LONG_CHARS else text
 
     def _text(self, raw_text: str) -> str:
         text = raw_text if type(raw_text) is str else str.__str__(raw_text)  # The `str` of a host's object may be a subclass.
@@ -219,23 +232,26 @@ class _Copy:
         return value if value.bit_length() <= _INT_BITS else f"[integer: {value.bit_length()} bits]"
 
     def _container(self, source: object) -> object:
-        if id(source) in self._ancestors:
+        ancestors, place = self._ancestors, id(source)
+        if place in ancestors:
             return "[circular]"
-        if len(self._ancestors) >= self._max_levels:
+        if len(ancestors) >= self._max_levels:
             return "[cut: nested too deeply]"
-        self._ancestors.add(id(source))
+        ancestors.add(place)
         try:
-            return self._unguarded(source)
+            # Before the slower questions of isinstance.
+            if type(source) is dict:
+                return self._fields(len(source), source.items())
+            return self._list(len(source), source) if type(source) is list else self._unguarded(source)
         except Exception:
             return "[unreadable]"
         finally:
-            self._ancestors.discard(id(source))
+            ancestors.discard(place)
 
     def _unguarded(self, source: object) -> object:
-        # Before the slower question of isinstance.
-        if type(source) is dict or isinstance(source, Mapping):
+        if isinstance(source, Mapping):
             return self._fields(len(source), source.items())
-        if isinstance(source, (list, tuple, set, frozenset)):
+        if isinstance(source, (tuple, list, set, frozenset)):
             return self._list(len(source), source)
         if isinstance(source, enum.Enum):
             return self.value(source.value)
@@ -291,8 +307,21 @@ class _Copy:
             if self.values >= _COPIED_VALUES:
                 copies[f"[cut: {size - index} more]"] = True
                 break
-            text = key if type(key) is str else exact_text(key)
-            name = self._text(str(key) if text is None else text)
+            if type(key) is str:
+                chars = self.chars + len(key)
+                if chars <= _MASKED_CHARS and len(key) <= _LONG_CHARS and key.isascii():
+                    self.chars = chars
+                    self.bytes += len(key)
+                    name = key
+                else:
+                    name = self._text(key)
+            else:
+                text = exact_text(key)
+                name = self._text(str(key) if text is None else text)
+            if type(item) is str:
+                self.values += 1
+                copies[name] = self._exact_text(item)
+                continue
             copied = self.value(item)
             if copied is not _ABSENT:
                 copies[name] = copied

@@ -208,14 +208,13 @@ class Run(Described):
         return self._core.record(self._scope, "AGENT_STEP", "left the run", is_last=True)
 
     def _add(self, event_type: str, label: str, payload: dict[str, object], more: Payload | None = None) -> str | None:
-        all_fields = {**payload, **_fields(more)}
-        return self._core.record(self._scope, event_type, label, all_fields)
+        return self._core.record(self._scope, event_type, label, payload if more is None else {**payload, **_fields(more)})
 
     def _ended(self, event_type: str, label: str, payload: dict[str, object], started_at: object) -> str | None:
         """A call that has ended. Its event has the time of its end."""
         begun = None if started_at is None else read_safely(lambda: unix_seconds(started_at), math.nan)
         if begun is None or not math.isfinite(begun):
-            return self._add(event_type, label, payload)
+            return self._core.record(self._scope, event_type, label, payload)
         latency = exact_number(payload.setdefault("latency", max(0, round((time.time() - begun) * 1_000))))
         return self._core.record(self._scope, event_type, label, payload, at=begun + (latency or 0) / 1_000)
 
