@@ -170,16 +170,11 @@ class Core:
             where = span or (scope.span if around is None else around.span)
             captured = self.payloads.capture(payload, kind)
             text = self._label(label)
-
-            def masked_label() -> str:
-                return self._masked(text)
-
-            def written() -> str:
-                return self.payloads.written(captured)
-
             end = "." if is_last or kind == OUTCOME else ""
             numbered = f"{recorder.id}{base36(number)}{end}" if number > 0 else ""
-            event = make_event(event_id, kind, masked_label, scope, where, when, written, captured.bytes, numbered, recorder)
+            event = make_event(
+                event_id, kind, text, scope, where, when, captured, numbered, recorder, self._masked, self.payloads.written
+            )
             if self.settings.masking.custom is not None:
                 event.json  # noqa: B018 - a function of the host runs inside its record call.
             return event_id if self.sender.add(event) else None

@@ -40,6 +40,8 @@ def base36(number: int) -> str:
 
 
 class QueuedItem:
+    __slots__ = ("_json", "_write", "attempts", "bytes", "id", "is_protected", "recorder", "sequence")
+
     def __init__(
         self, event_id: str, write: Callable[[], str], size: int, is_protected: bool, recorder: Recorder | None = None
     ) -> None:

@@ -6,11 +6,12 @@ bounds and serialises it, because a record call must not wait for that.
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 
 from ..delivery.queue import QueuedItem, Recorder
 from ..limits import EVENT_TYPE_CHARS, LABEL_CHARS, RUN_ID_CHARS, TEXT_CHARS
 from .context import RunScope, Span
-from .plain import dump
+from .plain import Plain, dump
 from .text import cut_text, well_formed
 
 OUTCOME = "SESSION_OUTCOME"
@@ -24,31 +25,45 @@ _FIELDS_BYTES = 400
 def make_event(
     event_id: str,
     event_type: str,
-    label: Callable[[], str],
+    label: str,
     scope: RunScope,
     span: Span,
     timestamp: int,
-    payload: Callable[[], str],
-    payload_bytes: int,
+    payload: Plain,
     number: str,
     recorder: Recorder,
+    masked: Callable[[str], str],
+    written: Callable[[Plain], str],
 ) -> QueuedItem:
     """
-    `label`, `payload`: masked and bounded, when they are called. `timestamp`: Unix time in milliseconds. `number`:
-    from its recorder; empty for an id of the host.
+    `timestamp`: Unix time in milliseconds. `number`: from its recorder; empty for an id of the host. `masked`, `written`:
+    for the label and the payload, when the event is written.
     """
-
-    def write() -> str:
-        parent = "" if span.parent_span_id is None else f',"parentSpanId":{dump(span.parent_span_id)}'
-        n = f',"n":"{number}"' if number else ""
-        return (
-            f'{{"eventId":{dump(event_id)},{scope.json},"eventType":{_field(event_type, EVENT_TYPE_CHARS)}'
-            f',"label":{_field(label(), LABEL_CHARS)},"timestamp":{timestamp}'
-            f',"spanId":{dump(span.span_id)}{parent}{n},"payload":{payload()}}}'
-        )
-
+    # A function in here would be a dozen objects more for the garbage collector, for each queued event.
+    write = partial(_json_of, event_id, event_type, label, scope.json, span, timestamp, payload, number, masked, written)
     told_by = recorder if number else None
-    return QueuedItem(event_id, write, payload_bytes + _FIELDS_BYTES, event_type in PROTECTED_TYPES, told_by)
+    return QueuedItem(event_id, write, payload.bytes + _FIELDS_BYTES, event_type in PROTECTED_TYPES, told_by)
+
+
+def _json_of(
+    event_id: str,
+    event_type: str,
+    label: str,
+    scope_fields: str,
+    span: Span,
+    timestamp: int,
+    payload: Plain,
+    number: str,
+    masked: Callable[[str], str],
+    written: Callable[[Plain], str],
+) -> str:
+    parent = "" if span.parent_span_id is None else f',"parentSpanId":{dump(span.parent_span_id)}'
+    n = f',"n":"{number}"' if number else ""
+    return (
+        f'{{"eventId":{dump(event_id)},{scope_fields},"eventType":{_field(event_type, EVENT_TYPE_CHARS)}'
+        f',"label":{_field(masked(label), LABEL_CHARS)},"timestamp":{timestamp}'
+        f',"spanId":{dump(span.span_id)}{parent}{n},"payload":{written(payload)}}}'
+    )
 
 
 def scope_json(fields: dict[str, str | None]) -> str:

@@ -61,7 +61,7 @@ CUT_MARK = "\x7f"
 MARK = f"[text {secrets.token_hex(8)}]"
 
 
-@dataclasses.dataclass
+@dataclasses.dataclass(slots=True)
 class Plain:
     """A copy of a value as a JSON object. Its texts may hold half surrogate pairs, which `well_formed_json` replaces."""
 
@@ -159,6 +159,8 @@ def read_of_error(read: Callable[[], T], otherwise: T) -> T:
 
 
 class _Copy:
+    __slots__ = ("_ancestors", "_has_marks", "_max_levels", "_spare_chars", "bytes", "chars", "file_chars", "texts", "values")
+
     def __init__(self, max_levels: int, has_marks: bool) -> None:
         self._max_levels = max_levels
         self._has_marks = has_marks
