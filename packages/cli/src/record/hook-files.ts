@@ -58,7 +58,7 @@ export async function deleteOwnFile(hookFile: OwnFile, yes: true | undefined): P
   printLine(`Deleted ${file}.`)
 }
 
-/** The text of our file; null if there is none. */
+/** The text of a hook file that this command wrote; null if the file does not exist. */
 function ownText({ file, isOurs }: OwnFile): string | null {
   let text: string
   try {

@@ -126,7 +126,7 @@ export async function noteTape(
   try {
     await client.commentIssue({ params, body: { text: tapeComment(runId, checksum) } })
   } catch (error) {
-    // Only warn about a refusal: writing the tape must need no more rights than reading.
+    // A refused comment is only a warning: who may read the run may write its tape, without the right to comment.
     if (!(error instanceof Refused)) throw error
     process.stderr.write(`tacho: The issue does not know the tape: ${error.message}\n`)
   }

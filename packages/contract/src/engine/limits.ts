@@ -326,7 +326,7 @@ export const LIMITS = {
   runViewHours: 8_784,
   /** Longest retention time: ten years. */
   retentionDays: 3_650,
-  /** Minimum retention time of the audit log, so that nobody can hide a change by shortening it. */
+  /** Minimum retention time of the audit log: a shorter time could hide a change. */
   retentionAuditDaysMin: 30,
   /** Retention keeps this many runs of each group of an open issue, newest first. */
   keptRunsOfIssue: 20,

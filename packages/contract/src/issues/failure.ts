@@ -8,7 +8,7 @@ import type { FAILURE_PLACES } from '../engine/words.ts'
 export interface FailedWith {
   /** Class of the error, such as TimeoutError; null if the event does not name one. */
   errorClass: string | null
-  /** The first line of the message. Null if there is none, as in metadata-only mode. */
+  /** The first line of the message; null if the event has no message, as in metadata-only mode. */
   message: string | null
 }
 
@@ -97,7 +97,7 @@ const CAUSES = 10
 /** Only this much of a longer text is searched. */
 const SEARCHED_CHARS = 65_536
 
-/** Whether the event is an error, for counts and filters. An end event that only has the status FAILED is none. */
+/** Whether the event is an error, for counts and filters. An end event that has only the status FAILED is no error. */
 export function isErrorEvent(eventType: string, payload: Payload): boolean {
   if (eventType === 'ERROR') return true
   if (eventType === 'TOOL_CALL') return isFailedCall(payload)

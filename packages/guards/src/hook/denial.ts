@@ -5,7 +5,7 @@ import type { ToolCall } from './tool-call.ts'
 
 const CALL_CHARS = 100
 const POLICY = /^policy "([^"]*)"/
-/** Codes of calls that a policy held for a person and that nobody approved. */
+/** Codes of calls that needed the approval of a person and did not get it. */
 const BY_PERSON: ReadonlySet<string> = new Set([
   'approval_rejected',
   'approval_expired',

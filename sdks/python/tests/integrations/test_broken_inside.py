@@ -122,7 +122,7 @@ CALLS = (("c1", "refund", '{"order": 7, "amount": 5}'), ("c2", "refund", '{"orde
 FAILING = ("c3", "refund", '{"order": 8, "amount": 5}')
 
 
-@pytest.mark.skipif(sys.version_info < (3, 11), reason="code has no qualified name")
+@pytest.mark.skipif(sys.version_info < (3, 11), reason="before Python 3.11, code objects have no qualified name")
 @pytest.mark.parametrize("name", installed())
 def test_the_host_does_not_see_it(make: Make, service: Service, name: str) -> None:
     client = make(on_diagnostic=lambda _: None)

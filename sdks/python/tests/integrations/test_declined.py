@@ -121,7 +121,7 @@ def test_openai_agents(make: Make, service: Service, url: str, is_stream: bool) 
 def test_langgraph(make: Make, service: Service, url: str, kind: str) -> None:
     pytest.importorskip("langgraph")
     if kind == "middleware" and not importlib.util.find_spec("langchain"):
-        pytest.skip("langchain is not installed: a node does the same")
+        pytest.skip("the middleware needs langchain, which is not installed")
     from langchain_core.messages import ToolMessage
     from langchain_core.tools import tool
     from langchain_openai import ChatOpenAI

@@ -300,7 +300,7 @@ def test_pydantic_ai(make: Make, service: Service, answering: Any, reason: str, 
                 await agent.run("Refund")
 
     if is_stream and reason == "length":
-        pytest.skip("this model gives streams no reason for their end")
+        pytest.skip("FunctionModel gives a stream no finish reason")
     asyncio.run(main())
     client.flush(120)
     if reason == "tool_calls":

@@ -317,9 +317,7 @@ export class ReplayHost {
     this.#service.setPolicies(this.#options.policies ?? inForce)
   }
 
-  /**
-   * Decides an approval as in the tape, using each recorded decision once. Without one, nobody can decide in a replay.
-   */
+  /** Decides an approval as in the tape, using each recorded decision once. A request without a recorded decision is rejected. */
   #decide(left: ApprovalStep[], { id, toolName, inputHash }: RequestedApproval): ApprovalAnswer {
     const sameTool = left.filter(({ tool }) => tool === toolName)
     // The hash of an input with masked parts depends on the API key, so it cannot be compared.

@@ -40,7 +40,7 @@ export interface RecordedSteps {
 
 type Draft = TapeStep & { event: RunEvent }
 
-/** Clocks round. Model calls that overlap by no more may still be consecutive. */
+/** Model calls that overlap by at most this time may be consecutive, because clocks round. */
 const ROUNDING_MS = 2
 
 export function recordedSteps(events: readonly RunEvent[], decided: Decided = new Map()): RecordedSteps {

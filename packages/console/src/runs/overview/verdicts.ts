@@ -132,7 +132,8 @@ export function changedAt(steps: readonly Step[]): Change | null {
 const NONE = { runs: 0, cost: 0 }
 
 /**
- * The deployment at the time of a change. Prompts are preferred; among several, the last one. Null if there is none.
+ * The deployment that may explain a change: one at that time, of a prompt if there is one, and the last one of several.
+ * Null if nothing was deployed then.
  * `changes`: newest first.
  */
 export function deployedThen(

@@ -173,7 +173,7 @@ function NewPolicyLink({ runId, event: { eventId, payload } }: { runId: string; 
 
 const NAMED = 12
 
-/** Names the fields that are not shown, so that nobody takes the view for the whole payload. */
+/** Names the fields that are not shown, so that a reader knows that the payload has more. */
 function AlsoInPayload({ event, onOpen }: { event: OperatorEvent; onOpen: () => void }) {
   const names = unseenFields(event.eventType, event.payload)
   if (names.length === 0) return null
