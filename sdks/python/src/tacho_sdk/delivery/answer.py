@@ -14,12 +14,12 @@ _CODE = re.compile(r"[a-z_]{1,40}\Z")
 
 @dataclass(frozen=True)
 class PerEvent:
-    """An event in neither was accepted."""
+    """The verdict on each event. An event in neither set was accepted."""
 
     retry: frozenset[str] = frozenset()
     rejected: dict[str, str] = field(default_factory=dict)
     at_once: bool = False
-    """Items that are sent again were corrected."""
+    """Retry without a backoff, because the events were corrected."""
 
 
 @dataclass(frozen=True)
@@ -48,7 +48,7 @@ Verdict = PerEvent | RetryAll | Split | Stop
 def verdict_of(
     result: Reply | NoReply, ids: Sequence[str], read: Callable[[object, Sequence[str]], PerEvent | None] | None = None
 ) -> Verdict:
-    """`read` reads a 2xx: None if it is not from Tacho. Default: of a batch of events."""
+    """`read` reads the JSON of a 2xx answer; None if it is not from Tacho. Default: the answer to a batch of events."""
     if isinstance(result, NoReply):
         return RetryAll(None, result.message)
     if result.ok:

@@ -59,7 +59,7 @@ class _HeldLocks(threading.local):
 
 
 class Diagnostics:
-    """If the host has no listener, the logger `tacho` gets each code once, except information."""
+    """Without a listener of the host, the logger `tacho` gets each code once, except those of level `info`."""
 
     def __init__(self, on_diagnostic: Callable[[Diagnostic], object] | None) -> None:
         self._on_diagnostic = on_diagnostic
@@ -67,7 +67,7 @@ class Diagnostics:
         self.reset()
 
     def reset(self) -> None:
-        """Begins at zero: for a forked process, whose parent keeps the events so far."""
+        """Resets the counts in a forked process: its parent counts the earlier events."""
         self._lock = Lock()
         self._untold: deque[Diagnostic] = deque()
         names = "recorded recovered accepted rejected retried shortened requests failed_requests"
@@ -90,7 +90,7 @@ class Diagnostics:
         self._tell()
 
     def hold_messages(self) -> None:
-        """Call it while the thread holds the lock of a queue: its diagnostics wait for `release`."""
+        """Call this before locking a queue. Diagnostics of this thread wait until it calls `release`."""
         self._locks.count += 1
 
     def release(self) -> None:
@@ -107,7 +107,7 @@ class Diagnostics:
                 elif report.level != "info":
                     _logger.log(logging.ERROR if report.level == "error" else logging.WARNING, "tacho: %s", report.message)
             except Exception:
-                pass  # Another thread was first, or the host's listener failed. Neither may break recording.
+                pass  # Another thread took the message, or the host's listener failed. Neither may break recording.
 
     def count(self, name: str, by: int = 1) -> None:
         with self._lock:

@@ -23,19 +23,19 @@ if TYPE_CHECKING:
 
 RecordKind = Literal["DETECTION", "RECOVERY"]
 
-# With the other fields, a record stays below the 256 KiB of the interface.
+# With these limits, a whole record stays below the 256 KiB of the interface.
 _PAYLOAD_BYTES = 131_072
 _EVIDENCE_BYTES = 65_536
 _QUEUED_MAX = 1_000
 _QUEUED_BYTES_MAX = 4 * 1_048_576
-# Codes that the sender reports. It reports nothing else: events show whether the service answers.
+# Reported codes of the sender, by its own name. All other codes are left to the sender of events.
 _CODES = {
     "event_rejected": "issue_record_rejected",
     "events_dropped": "issue_record_dropped",
     "unauthorized": "issue_records_unauthorized",
     "forbidden": "issue_records_forbidden",
 }
-# The record is not at fault: 401, 403 and 407 of a proxy do not concern it.
+# Statuses that do not make a record faulty: a proxy may answer 401, 403 or 407.
 _TEMPORARY = frozenset({401, 403, 407, 408, 429})
 
 
@@ -72,7 +72,7 @@ class IssueRecordCounters:
 
 
 class _Counts(Diagnostics):
-    """Counts records. What it reports goes to the client's diagnostics."""
+    """Counts records, and passes problems on to the client's diagnostics."""
 
     def __init__(self, client: Diagnostics) -> None:
         super().__init__(None)
@@ -103,7 +103,7 @@ class IssueRecords:
             self.sender.keep_in(core.spool)
 
     def reset(self) -> None:
-        """Empties the queue: in a forked process, its records are the parent's to deliver."""
+        """Empties the queue in a forked process: its parent delivers these records."""
         self._counts.reset()
         self.sender.reset()
 
@@ -115,8 +115,8 @@ class IssueRecords:
     def report(self, scope: RunScope | None, report: IssueReport, *, own_id: str | None = None) -> str | None:
         """
         Queues one record; never raises and never waits. Returns its `clientRecordId`, the same in every attempt;
-        None if the record is dropped. `own_id`: the id by which another process looks for the record, in the name of
-        the client that asks for the run's approvals.
+        None if the record is dropped. With `own_id`, another process can find the record by this id. The record then has the
+        client id that requests the run's approvals.
         """
         self._counts.count("recorded")
         if not self.sender.is_open:
@@ -170,14 +170,14 @@ def _receipt_of(json: object, _ids: Sequence[str]) -> PerEvent | None:
 
 
 CLAIM_PREFIX = "run-"
-"""Begins the id of a record that claims an approval."""
+"""Prefix of the id of a record that claims an approval."""
 
 
 def _verdict_of(result: Reply | NoReply, ids: Sequence[str]) -> Verdict:
     verdict = verdict_of(result, ids, _receipt_of)
     status = 0 if isinstance(result, NoReply) else result.status
     if status == 409 and all(one.startswith(CLAIM_PREFIX) for one in ids):
-        # The caller of this call left: nothing runs under its approval, which is all that the record is for.
+        # 409: the caller has left, so nothing runs under its approval. The claim has no other purpose.
         return PerEvent()
     is_at_fault = 400 <= status < 500 and status not in _TEMPORARY
     return PerEvent(rejected=dict.fromkeys(ids, f"status {status}")) if is_at_fault else verdict

@@ -21,16 +21,16 @@ class Kind:
     max_batch: int
     """Most items in a request."""
     body_of: Callable[[Sequence[QueuedItem], Callable[[str], str]], str]
-    """The second corrects the time of an event."""
+    """Makes the body of a request. Its second parameter corrects the time of an event."""
     verdict_of: Callable[[Reply | NoReply, Sequence[str]], Verdict]
     suffix: str
     """Ending of its files in the spool."""
     id_of: Callable[[dict[str, Any]], object]
-    """The id of a line of these files with these fields; not a text if the line is no item."""
+    """Finds the id in the fields of a spooled line. The result is no `str` if the line is not an item."""
 
 
 def _body_of(batch: Sequence[QueuedItem], corrected: Callable[[str], str]) -> str:
-    """One event of each recorder reports the earlier drops."""
+    """The first event of each recorder in the batch reports the drops so far."""
     told_recorders: set[Recorder] = set()
     texts: list[str] = []
     for event in batch:

@@ -12,8 +12,8 @@ if TYPE_CHECKING:
 
 class Lock:
     """
-    A reentrant lock. When the interpreter is finalized, other threads are frozen, perhaps while they hold it. Only one
-    thread is left then, and runs without it.
+    A reentrant lock. While the interpreter finalizes, only one thread runs. It does not lock, because a frozen thread may
+    hold the lock forever.
     """
 
     def __init__(self) -> None:
@@ -29,7 +29,7 @@ class Lock:
 
 
 class QueueLock(threading.Condition):
-    """The same with a condition. Diagnostics wait until their thread releases it: the host's listener may wait for others."""
+    """A `Lock` with a condition. Diagnostics wait until the thread releases it, because the host's listener may block."""
 
     def __init__(self, diagnostics: Diagnostics) -> None:
         lock = threading.RLock()

@@ -5,10 +5,10 @@ What clients do when their process ends or forks.
      │                                               ▲
      └── end of the main thread (atexit), end of a child of multiprocessing (its finalizers) ──▶ ending
 
-When it ends, each client ends its open runs, then delivers what is queued. From then on no thread starts: on Python 3.10 and
-3.11 the interpreter would wait for it for ever. What is recorded still later is delivered by the thread that records it.
-After a fork, each client of the child begins anew: the parent delivers what was queued before. What ran in the background, such
-as the refresh of policies, gets a thread of its own.
+When a process ends, each client ends its open runs, then delivers its queue. From then on, the SDK starts no thread: on Python
+3.10 and 3.11, the interpreter would wait for it forever. A later event is delivered by the thread that records it.
+After a fork, each client of the child starts with an empty queue, because the parent delivers the earlier events. Background
+work, such as the refresh of policies, gets a new thread.
 """
 
 from __future__ import annotations
@@ -46,9 +46,9 @@ class Ending(Protocol):
     def after_fork(self) -> None: ...
 
 
-# Held until `forget`: what a function's own client recorded is delivered too.
+# Keeps clients alive until `forget`, so that a client that a function created also delivers its events.
 _endings: dict[int, Ending] = {}
-# Modules of multiprocessing's form, whose children end with os._exit. Celery uses billiard.
+# `multiprocessing` and its copy in Celery, billiard: their children end with os._exit.
 _FORKING = ("multiprocessing.util", "billiard.util")
 _prepared: set[tuple[str, int]] = set()
 _is_ending = False
@@ -128,7 +128,7 @@ def _at_exit() -> None:
 
 
 def _uncaught() -> BaseException | None:
-    """Python keeps the exception that ended the main thread. In an interactive session it is only the last one."""
+    """Returns the exception that ended the main thread. In an interactive session, the last exception ended nothing."""
     error = getattr(sys, "last_value", None)
     is_interactive = hasattr(sys, "ps1") or bool(sys.flags.interactive)
     return error if issubclass(type(error), BaseException) and not is_interactive else None
@@ -145,7 +145,7 @@ def _end(how: HowItEnds) -> None:
 
 
 def _listen_to_signal() -> None:
-    """Only if SIGTERM would end the process at once. A handler that the host sets later replaces this one."""
+    """Handles SIGTERM only if it would end the process at once. A handler that the host sets later replaces this one."""
     try:
         if signal.getsignal(signal.SIGTERM) == signal.SIG_DFL:
             signal.signal(signal.SIGTERM, _on_signal)
@@ -178,7 +178,7 @@ def _listen_to_threads() -> None:
 
 
 def _on_thread_exception(thread_error: Any) -> None:
-    """A run that was begun in this thread without a block ends only here."""
+    """Ends runs that this thread began without a block: nothing else ends them."""
     try:
         error = thread_error.exc_value
         if error is not None and not issubclass(type(error), SystemExit) and thread_error.thread is not None:
@@ -192,7 +192,7 @@ def _on_thread_exception(thread_error: Any) -> None:
 
 
 def notice_fork() -> None:
-    """A host that forks without the interpreter, such as uWSGI, calls no hook."""
+    """For hosts that fork without the interpreter, such as uWSGI: they call no hook of Python."""
     if os.getpid() != _pid:
         _after_fork()
 

@@ -8,7 +8,7 @@ import re
 from dataclasses import dataclass
 from urllib.parse import unquote, urlsplit
 
-# Hosts that are this machine: no proxy leads to them.
+# Names of this machine, which no proxy can reach.
 LOOPBACK = re.compile(r"(localhost|127\.\d+\.\d+\.\d+|::1)\Z")
 
 
@@ -24,7 +24,7 @@ def proxy_of(scheme: str, host: str, port: int) -> Proxy | None:
     """Returns None for a direct connection. Never raises. An address on this machine needs no proxy."""
     if LOOPBACK.match(host) or not any(name.lower().endswith("_proxy") for name in os.environ):
         return None
-    # Slow to import, and seldom of use.
+    # Imported here, because it is slow to import and seldom needed.
     import urllib.request
 
     try:

@@ -1,5 +1,6 @@
 """
-Queued events, or issue records, bounded in number and bytes. The oldest leave first; outcomes and policy decisions leave last.
+A queue of events or issue records, bounded in number and bytes. A full queue drops the oldest first, and outcomes and policy
+decisions last.
 """
 
 from __future__ import annotations
@@ -14,18 +15,17 @@ _DIGITS = "0123456789abcdefghijklmnopqrstuvwxyz"
 
 
 class Recorder:
-    """Numbers of this client's events in a run: the service counts how many arrived."""
+    """Numbers this client's events in a run, so that the service can count how many arrived."""
 
     def __init__(self, owner: object, span_id: str) -> None:
         """`owner`: the client in this process. `span_id`: the root span of the run here, in hexadecimal."""
         self.owner = owner
-        # Five characters make an event 13 to 16 bytes longer. In base 36 they distinguish 60 million recorders of a
-        # run.
+        # Five characters in base 36 make an event 13 to 16 bytes longer, and distinguish 60 million recorders of a run.
         self.id = base36(int(span_id[:13], 16))[-5:].rjust(5, "0")
         # Safe for threads.
         self.next_number = count(1).__next__
         self.dropped: dict[str, tuple[int, int]] = {}
-        """By reason: how many, and when the last, in milliseconds."""
+        """By reason: the number of dropped events, and the time of the last drop, as Unix time in milliseconds."""
 
     def drop(self, reason: str, now: int) -> None:
         self.dropped[reason] = (self.dropped.get(reason, (0, 0))[0] + 1, now)
@@ -48,7 +48,7 @@ class QueuedItem:
         self.id = event_id
         """The item's `eventId` or `clientRecordId`."""
         self.bytes = size
-        """UTF-8 bytes of `json`; about as many until it is written."""
+        """UTF-8 bytes of `json`; an estimate until it is written."""
         self.is_protected = is_protected
         """An outcome or a policy decision. Dropped only when nothing else is left."""
         self.sequence = 0
@@ -56,7 +56,7 @@ class QueuedItem:
         self.attempts = 0
         """Number of sends."""
         self.recorder = recorder
-        """Recorder that notes a loss."""
+        """Recorder that counts this item if it is dropped."""
         self._json = ""
         self._write: Callable[[], str] | None = write
 
@@ -131,7 +131,7 @@ class Queue:
         return batch
 
     def weigh(self, events: Sequence[QueuedItem], before: int) -> list[QueuedItem]:
-        """Call this for taken events that were written since. Returns the events that were dropped to make room."""
+        """Corrects the bytes of taken events once they are written. Returns the events that were dropped to make room."""
         self._taken_bytes += sum(event.bytes for event in events) - before
         return self._bound()
 

@@ -15,7 +15,7 @@ _NUMBER = re.compile(r"\s*\d{1,18}(\.\d{1,18})?\s*\Z", re.ASCII)
 
 
 def backoff_seconds(failures: int, random: float) -> float:
-    """Full jitter: from 0 to the doubled bound. `failures` counts consecutive failures from 1."""
+    """Full jitter: from 0 to a bound that doubles with each failure. `failures` counts consecutive failures from 1."""
     return random * min(_BACKOFF_MAX, _BACKOFF_BASE * 2.0 ** min(failures - 1, 10))
 
 

@@ -1,5 +1,5 @@
 """
-A key that the host gives by a function: it is asked for at first use, and again after the service refused it.
+A key that a function of the host returns. The SDK calls the function at first use, and again after the service refuses the key.
 
   unknown --first request--> known --401--> asked again --another key--> the request is repeated once
      ^                        ^                 |
@@ -23,7 +23,7 @@ from .lock import Lock
 from .transport import REPLY_BYTES_MAX, NoReply, Reply, Request, StopSignal
 
 KEY = re.compile(r"[\x21-\x7e]+\Z")
-# How long the function is not asked again after it gave a refused key.
+# Pause before the next call of the function, if it returned the refused key again.
 _SAME_KEY_SECONDS = 5.0
 
 
@@ -40,12 +40,12 @@ class RotatingKey:
         self._lock = Lock()
 
     def current(self, timeout: float = 10.0) -> str:
-        """Raises if the function gives none in time."""
+        """Raises if the function returns no key in time."""
         with self._lock:
             return self._known or self._ask(timeout)
 
     def sending(self, send: Request) -> Request:
-        """Sends with the key, and after a refusal once more with another key. A refused key is no answer."""
+        """Sends with the key, and after a refusal once more with another key. If both are refused, nothing was answered."""
 
         def request(
             method: str,
@@ -97,7 +97,7 @@ def _is_refused(reply: Reply | NoReply) -> bool:
 
 
 def _awaited(key: Awaitable[str], timeout: float) -> Any:
-    """Runs on a thread with a loop of its own: this one may have a loop that runs."""
+    """Awaits the key in a new thread with its own loop, because this thread may already run a loop."""
     got: list[Any] = []
 
     async def within() -> None:

@@ -41,7 +41,7 @@ def is_segment(name: str, suffix: str) -> bool:
 
 
 def is_ours(status: os.stat_result) -> bool:
-    """Whether this user wrote it. Anyone may write to a shared folder, and our key must not deliver that."""
+    """Whether this user wrote the file. We must not send files of others in a shared folder with our key."""
     return not hasattr(os, "getuid") or status.st_uid == os.getuid()
 
 
@@ -56,7 +56,7 @@ def is_orphan(name: str, age: float) -> bool:
     if int(pid) == PROCESS.pid:
         return abs(int(started) - PROCESS.started_ms) > _START_SPREAD_MS if started.isdecimal() else False
     if os.name == "nt":
-        return False  # There, a signal of 0 ends a process.
+        return False  # On Windows, signal 0 ends the process.
     try:
         os.kill(int(pid), 0)
         return False

@@ -40,7 +40,7 @@ _WORTH_BYTES = 4_096
 _REFUSED_SECONDS = 300.0
 _LATE_SECONDS = 1.0
 _STOP_SECONDS = 0.2
-# How long the host's threads wait while events are written. To let them run takes as long as to write a short event.
+# Writing events lets the host's threads run after this time. A switch takes as long as writing a short event.
 _TURN_SECONDS = 0.0005
 
 
@@ -67,7 +67,7 @@ class SenderSettings:
 @dataclass(eq=False)
 class _Flush:
     up_to: int
-    """Covers the events up to this one."""
+    """Sequence number of the last event that it covers."""
     left: int
     counts: dict[str, int] = field(default_factory=lambda: {"sent": 0, "rejected": 0, "dropped": 0})
 
@@ -85,7 +85,7 @@ class Sender:
         self.reset()
 
     def reset(self) -> None:
-        """Empties the queue: in a forked process, its events are the parent's to deliver."""
+        """Empties the queue in a forked process: its parent delivers these events."""
         self._changed = QueueLock(self._diagnostics)
         self._queue = Queue(self._settings.max_queued_events, self._settings.max_queued_bytes)
         self._batch: list[QueuedItem] = []
@@ -96,7 +96,7 @@ class Sender:
         self._not_before = 0.0
         # Why Tacho refuses the key.
         self._refused_by: DropReason | None = None
-        # Until when events that are recorded while the process ends are sent.
+        # Deadline for sending events that are recorded while the process ends.
         self._late_until: float | None = None
         # When the last request ended. The first event after a pause is sent at once, so that little is lost at kill -9.
         self._sent_at = float("-inf")
@@ -116,7 +116,7 @@ class Sender:
             return self._diagnostics.counters(*self.held)
 
     def keep_in(self, spool: Spool) -> None:
-        """Stores the events in a place that outlives the process. Call it before the first one."""
+        """Stores the events in the spool, which outlives the process. Call this before the first event."""
         user = SpoolUser(self._kind.suffix, lambda: self._closed_by is None, self._has_room, self._kind.id_of, self._restore)
         self._keeper = spool.keep(user)
 
@@ -135,7 +135,7 @@ class Sender:
         return self._refused_by == "unauthorized"
 
     def go_on_with(self, request: Request) -> None:
-        """After a refused key: sends with another one, at once."""
+        """After a refused key, continues at once with a request that has another key."""
         with self._changed:
             self._request = request
             self._refused_by = None
@@ -201,7 +201,7 @@ class Sender:
                 return result
 
     def _send_late(self) -> None:
-        """Sends on the thread that recorded it, because no other thread may start. Waits a second at most in all."""
+        """Sends on the recording thread, because no other thread may start. All such sends together wait at most a second."""
         if self._late_until is None:
             self._late_until = time.monotonic() + _LATE_SECONDS
         if self._failures == 0 and self._refused_by is None:
@@ -253,7 +253,7 @@ class Sender:
             for event in batch:
                 event.json  # noqa: B018 - this writes it.
                 if time.perf_counter() >= turn_ends:
-                    time.sleep(0)  # The host's threads wait for one turn and one event at most.
+                    time.sleep(0)  # So the host's threads wait for at most this time plus one event.
                     turn_ends = time.perf_counter() + _TURN_SECONDS
         finally:
             with self._changed:

@@ -1,6 +1,6 @@
 """
 A container or a resumed machine may have a wrong clock. The service refuses events that are too far ahead of its
-own clock. Its `Date` then shows the difference, and the client subtracts it from all events, so their order stays.
+own clock. The `Date` of the refusal shows the difference. The client subtracts it from all events, so their order stays.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from .transport import NoReply, Reply
 
 # A smaller difference can come from a slow answer, or from the whole seconds of `Date`.
 _SURELY_MS = 60_000
-# The service rejects events that are this far ahead.
+# A clock this far behind is reported. The service rejects events that are as far ahead.
 _SAID_MS = 300_000
 # Quotes inside a text are escaped, so the first is the event's own.
 _TIME = re.compile(r'(?<="timestamp":)-?\d+')
@@ -32,13 +32,13 @@ class ServiceClock:
         self._is_behind = False
 
     def corrected(self, event: str) -> str:
-        """The JSON text of an event, with the time of the service."""
+        """The JSON text of an event, with its time corrected to the service's clock."""
         if self._offset_ms == 0:
             return event
         return _TIME.sub(lambda sent: str(int(sent[0]) + self._offset_ms), event, count=1)
 
     def verdict(self, reply: Reply | NoReply, verdict: Verdict) -> Verdict:
-        """The verdict, with what is sent again by the corrected clock."""
+        """The verdict. Events that were rejected because this clock is ahead are retried at once, with a corrected time."""
         offset = _offset_of(reply)
         if offset is None or not isinstance(verdict, PerEvent):
             return verdict
@@ -62,7 +62,7 @@ class ServiceClock:
 
 
 def _offset_of(reply: Reply | NoReply) -> int | None:
-    """Offset of this machine's clock to the service's, in milliseconds."""
+    """The service's clock minus this machine's, in milliseconds; None without a valid `Date`."""
     date = None if isinstance(reply, NoReply) else reply.header("date")
     try:
         return round(parsedate_to_datetime(date).timestamp() * 1_000 - time.time() * 1_000) if date else None

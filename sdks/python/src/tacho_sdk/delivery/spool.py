@@ -1,10 +1,10 @@
 """
-Keeps what waits for delivery in files, in the form of the TypeScript SDK: each SDK takes over what the other left.
+Stores undelivered items in files. The TypeScript SDK uses the same format, so either SDK can take over files of the other.
 
 Each process appends lines to its own segments. The operating system has a line once `append` returns. The line then survives
 the end of the process, including SIGKILL, but not a power failure. A segment is deleted when all its lines are delivered,
-rejected or dropped. A process takes over the segments of dead ones. It sends lines again that were already delivered, under
-the same ids, and the service ignores the duplicates.
+rejected or dropped. A process takes over the segments of dead processes. It may send delivered lines again: they have the same
+ids, and the service ignores the duplicates.
 """
 
 from __future__ import annotations
@@ -31,13 +31,13 @@ T = TypeVar("T")
 # How often a client looks for segments of dead processes.
 _RECOVER_SECONDS = 60.0
 _SEGMENT_BYTES = 1_048_576
-# Maximum size of a segment: its last line began before `_SEGMENT_BYTES`.
+# Maximum size of a segment. A line that begins before `_SEGMENT_BYTES` may end behind it.
 _FILE_BYTES_MAX = 2 * _SEGMENT_BYTES
 # A segment is read in slices.
 _SLICE_BYTES = 65_536
 # How often a segment's owner shows that it is alive.
 _HEARTBEAT_SECONDS = 15.0
-# Windows does not have it.
+# Windows has no O_NOFOLLOW.
 _NO_LINKS = getattr(os, "O_NOFOLLOW", 0)
 _BINARY = getattr(os, "O_BINARY", 0)
 
@@ -54,7 +54,7 @@ class Kept(Protocol):
 
 @dataclass(frozen=True)
 class SpoolUser:
-    """A queue that is kept."""
+    """A queue whose items the spool stores."""
 
     suffix: str
     """Ending of its segments' names."""
@@ -62,7 +62,7 @@ class SpoolUser:
     has_room: Callable[[], bool]
     """Half of the queue stays free for new items."""
     id_of: Callable[[dict[str, Any]], object]
-    """The id of a line with these fields; not a text if the line is no item."""
+    """Finds the id in the fields of a line. The result is no `str` if the line is not an item."""
     restore: Callable[[str, str, dict[str, Any]], object]
     """Queues an item that a dead process left: its id, its line and its fields."""
 
@@ -91,7 +91,7 @@ class Spool:
         self.reset()
 
     def reset(self) -> None:
-        """Begins anew in a forked process: the parent's segments stay the parent's."""
+        """Starts without segments in a forked process: the segments belong to its parent."""
         if os.getpid() != PROCESS.pid:
             PROCESS.reset()
         self._recover_at = 0.0
@@ -111,7 +111,7 @@ class Spool:
         self._worker.wake()
 
     def ready(self, timeout: float) -> bool:
-        """Waits until the queues have what dead processes left, or are full. False if the time was up before."""
+        """Waits until the queues have the items of dead processes, or are full. False after the timeout."""
         return self._worker.wake() and self._is_recovered.wait(max(0.0, timeout))
 
     def _step(self) -> float | None:
@@ -141,7 +141,7 @@ class Keeper:
         self.reset()
 
     def reset(self) -> None:
-        """Leaves the segments alone: in a forked process, they are the parent's."""
+        """Closes the segments but keeps their files: in a forked process, they belong to its parent."""
         for segment in self._segments:
             self._attempt(os.close, segment.descriptor)
         self._lock = QueueLock(self._spool.diagnostics)
@@ -187,7 +187,7 @@ class Keeper:
                 self._attempt(_touch, segment, None)
 
     def close(self) -> None:
-        """Leaves undelivered items for the next client, of this process too: segments this old have no owner."""
+        """Leaves undelivered items to the next client, also of this process: a segment with the time 0 has no owner."""
         with self._lock:
             for segment in self._segments:
                 self._attempt(_touch, segment, (0, 0))
@@ -332,7 +332,7 @@ class Keeper:
 
     def _read(self, segment: _Segment, at: int) -> bytes:
         with self._lock:
-            # After `close`, the number of its descriptor may be that of another file.
+            # After `close`, another file may have its descriptor.
             if segment not in self._segments:
                 return b""
             self._attempt(os.lseek, segment.descriptor, at, os.SEEK_SET)
@@ -349,12 +349,12 @@ class Keeper:
             return None
 
     def _attempt(self, act: Callable[..., T], *arguments: Any) -> T | None:
-        """Returns None if the disk fails; then the spool is not used."""
+        """Returns None if the disk fails. From then on, the spool is not used."""
         if self._has_failed:
             return None
         try:
             return act(*arguments)
-        except (OSError, ValueError) as error:  # No path has a NUL.
+        except (OSError, ValueError) as error:  # ValueError: a NUL in a path.
             self._has_failed = True
             self._spool.diagnostics.spool = "failed"
             message = f"The spool cannot be used ({_code_of(error)}): what is recorded is only in memory."
@@ -366,7 +366,7 @@ class Keeper:
 
 
 def _absolute(folder: str) -> str:
-    """A host may change its current folder."""
+    """Makes the path absolute, because a host may change its current folder."""
     try:
         return os.path.abspath(folder)
     except OSError:

@@ -110,7 +110,7 @@ class Connections:
         self._proxy = proxy_of(url.scheme, self._host, self._port)
         self._proxy_headers: dict[str, str] = {}
         if self._proxy and not self._is_secure:
-            # A proxy of plain HTTP gets the whole address.
+            # For plain HTTP, a proxy needs the whole address in the request line.
             self._path = f"http://{url.netloc.rpartition('@')[2]}{self._path}"
             self._proxy_headers = self._proxy.headers
         self._api_key = api_key
@@ -118,7 +118,7 @@ class Connections:
         self.reset()
 
     def reset(self) -> None:
-        """Forgets the connections without closing them for others: a forked process must not use its parent's."""
+        """Forgets the connections without shutting them down: in a forked process, its parent still uses them."""
         self._lock = Lock()
         self._idle: list[tuple[float, _Connection]] = []
 

@@ -15,7 +15,7 @@ from typing import Any, TypeVar
 from .context import CURRENT, Context
 
 F = TypeVar("F", bound=Callable[..., Any])
-# Responses whose body is sent after the function returned them, by package and class, and where they keep it.
+# Responses whose body is sent after the function returned. By package and class: the attribute that has the body.
 _STREAMED = {
     ("starlette", "StreamingResponse"): "body_iterator",
     ("sse_starlette", "EventSourceResponse"): "body_iterator",
@@ -159,7 +159,7 @@ def _followed(block: Block, body: Any) -> Any:
         return block, block._enter, generator
 
     steps = (_async_generator_function if is_async else _generator_function)(begin)()
-    # A body that is never read has no end of its own.
+    # The end of a body that is never read.
     weakref.finalize(steps, _abandon, block, begun).atexit = False
     return steps
 
@@ -249,7 +249,7 @@ def _async_generator_function(begin: Callable[..., Any]) -> Callable[..., AsyncG
 
 
 def _first_step(step: Callable[[Any], Awaitable[Any]]) -> Awaitable[Any]:
-    """The event loop closes all generators that it knows at once: this one is closed by the one around it."""
+    """Hides the generator from the event loop, which may close all at once: the generator around it closes it."""
     hooks = sys.get_asyncgen_hooks()
     sys.set_asyncgen_hooks(None, None)
     try:

@@ -28,14 +28,14 @@ class NumberForm:
 
 
 def _card_numbers(digits: str) -> IsNumber:
-    """Luhn, by sums from the beginning of the run: one for each half of the digits that may be doubled."""
+    """Luhn by prefix sums over the run: one with the digits at even places doubled, one with those at odd places."""
     plain = [int(digit) for digit in digits]
     doubled = [digit * 2 - 9 if digit > 4 else digit * 2 for digit in plain]
     sums = [
         list(accumulate((values[at % 2][at] for at in range(len(plain))), initial=0))
         for values in ((doubled, plain), (plain, doubled))
     ]
-    # Start of the equal digits before each end.
+    # For each end, where the equal digits before it begin.
     equal_from = [0]
     for at, digit in enumerate(plain):
         equal_from.append(equal_from[at] if at > 0 and plain[at - 1] == digit else at)
@@ -48,7 +48,7 @@ def _card_numbers(digits: str) -> IsNumber:
 
 
 def _ibans(chars: str) -> IsNumber:
-    """ISO 13616: modulo 97 of the number without its first four characters, and these after it, is 1."""
+    """ISO 13616: with its first four characters moved to the end, the number modulo 97 is 1."""
     values = [str(int(char, 36)) for char in chars]
     digits = "".join(values)
     places = list(accumulate(map(len, values), initial=0))
@@ -79,7 +79,7 @@ IBAN = NumberForm(
 
 
 def mask_numbers(text: str, form: NumberForm) -> str:
-    """Masks every number that begins and ends with a group, the longest first: other digits may be next to it."""
+    """Masks numbers that begin and end with a group. Tries the longest first, because other digits may be next to it."""
 
     def mask_run(match: re.Match[str]) -> str:
         run = match.group()

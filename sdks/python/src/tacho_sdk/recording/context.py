@@ -24,7 +24,7 @@ class Span:
 
 @dataclass
 class Team:
-    """The agents that act in one run. Events of the first one do not name it."""
+    """The agents that act in one run. Events of the first agent do not name an agent."""
 
     first: str | None = None
     """Empty if the framework gives it no name."""
@@ -68,20 +68,20 @@ class RunScope:
     annotations: dict[str, object] = field(default_factory=dict)
     """Added to each event payload that lacks the key."""
     prompt_versions: set[str | None] = field(default_factory=set)
-    """The first two that the run asked for."""
+    """The first two versions that the run requested."""
     trace: Trace | None = None
-    """Trace for events outside a span of OpenTelemetry: of the request or process in which the run started, or of its own
-    requests.
+    """Trace of events outside a span of OpenTelemetry: that of the request or process in which the run started, or one that
+    `traceparent` began.
     """
     is_ended: bool = False
-    """The outcome is recorded. The run is then current nowhere: a generator or a task may keep the context of an ended run."""
+    """The outcome is recorded. The run is no longer current, even in a generator or task that still has its context."""
     is_of_call: bool = False
     """The run began for one guarded call outside a run."""
     entered_at: int | None = None
     """When the host entered it, as Unix time in milliseconds. None after its first event."""
     team: Team = field(default_factory=Team)
     open_streams: dict[object, Callable[[], object]] = field(default_factory=dict)
-    """Streams of models that the host still reads or has left. Each function records the part that it knows."""
+    """Streams of models that the host still reads or has left. Each function records the part that it read."""
 
     @property
     def usage(self) -> RunUsage:
@@ -100,9 +100,9 @@ class Context:
     span: Span
     outer: Context | None
     prompt: tuple[str | None] | None = None
-    """Version of the prompt that was asked for last in this context: tasks and spans do not share it. (None,): a fallback."""
+    """The prompt version last requested in this context; tasks and spans do not share it. (None,) means the fallback."""
     continues: OpenCall | None = None
-    """The call that a host continues here: its approval counts for this call only."""
+    """The waiting call that a host continues here. Its approval is valid for this call only."""
     agent: str | None = None
     """The agent that acts here, if it is not the run's first one."""
 
@@ -123,7 +123,7 @@ def current_of(owner: Owner) -> Context | None:
 
 
 def enter(owner: Owner, scope: RunScope, span: Span, prompt: tuple[str | None] | None = None) -> Token[Context | None]:
-    """Makes a run and a span the current ones. A prompt and an agent of the same run stay."""
+    """Makes a run and a span the current ones. Within the same run, the prompt and the agent stay."""
     around = current_of(owner)
     agent = None
     if around is not None and around.scope is scope:
@@ -133,7 +133,7 @@ def enter(owner: Owner, scope: RunScope, span: Span, prompt: tuple[str | None] |
 
 @contextmanager
 def acting(owner: Owner, agent: str | None) -> Iterator[None]:
-    """Events inside the block are those of this agent of the current run. None: the framework does not name it."""
+    """Attributes events inside the block to this agent of the current run. None: the framework does not name it."""
     around = current_of(owner)
     if around is None or agent is None:
         yield
@@ -159,7 +159,7 @@ def agent_in(owner: Owner, scope: RunScope) -> str | None:
 
 @contextmanager
 def continuing(owner: Owner, call: OpenCall) -> Iterator[None]:
-    """The next guarded call inside the block is the waiting one."""
+    """Makes the next guarded call inside the block continue the waiting call."""
     around = current_of(owner)
     token = CURRENT.set(None if around is None else replace(around, continues=call, outer=CURRENT.get()))
     try:
@@ -169,7 +169,7 @@ def continuing(owner: Owner, call: OpenCall) -> Iterator[None]:
 
 
 def use_prompt(owner: Owner, version_id: str | None) -> None:
-    """Later events of this context name the version."""
+    """Makes later events of this context name the version."""
     around = current_of(owner)
     if around is None:
         return
@@ -189,8 +189,8 @@ def prompt_facts_of(around: Context | None, scope: RunScope) -> dict[str, object
 
 def prompt_version_of(owner: Owner, scope: RunScope) -> str | None:
     """
-    The version of this context. Elsewhere, such as in another thread, the only one of the run: a wrong version is
-    worse than none.
+    The version of this context. Without one, as in another thread, the run's only version. None if the run has several, because
+    a wrong version is worse than none.
     """
     used = _prompt_of(here_in(owner, scope), scope)
     return None if used is None else used[0]

@@ -1,4 +1,4 @@
-"""Finds the words of credentials first, and looks only around them: most texts contain none."""
+"""Finds words of credentials first, and searches only around them, because most texts contain none."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _KEY_OF = "|".join(f"(?<={word}key)|(?<={word}[-_. ]key)" for word in _KEYS)
 _TOKENS = rf"s{_BETWEEN}{{0,80}}[:=>]{{1,2}}(?![\s\ufeff]{{0,9}}\d[\d.,]{{0,20}}(?!\w))|s{_BETWEEN}{{80}}"
 _FOLLOWED = r"(?:[\s\ufeff]|\\|(?<=\\)[nrtvf]){1,40}(?=\S{0,64}[\d+/=_])[\w+/=.~-]{12}"
 _OPTION = r"-\w[\w-]{0,63}\\{0,31}[\"'`]?(?:[\s\ufeff,]|\\[nrtvf])"
-# Each begins with a letter that is rare in texts, because such an expression is found much faster. In lower case.
+# For lower-case text. Each begins with a letter that is rare in texts, which makes the search much faster.
 _MAYBE_NAMED = [
     re.compile(pattern)
     for pattern in (
@@ -66,8 +66,8 @@ _MAYBE_FORMS = [
 
 def may_hold_credentials(text: str) -> bool:
     """
-    Whether a text or JSON text may contain a credential. False is certain; few texts that only mention passwords
-    give True. Called for every event.
+    Whether a text or JSON text may contain a credential. False is certain. True is rare for texts that only mention passwords.
+    Called for every event.
     """
     if len(text) >= SCANNED_CHARS and not scanner.may_match(text):
         return False
@@ -86,7 +86,7 @@ def may_hold_forms(text: str) -> bool:
 
 
 def lower_of(text: str) -> str:
-    """The same length: only this letter has a longer lower case."""
+    """Lower case of the same length. Only this letter has a longer lower case."""
     return text.replace("\u0130", "I").lower()
 
 
@@ -135,7 +135,7 @@ def _name_around(text: str, start: int, end: int) -> tuple[int, int]:
     size = 32
     while True:
         from_ = max(0, start - size)
-        # Backwards, and from one place: a search for what ends here would begin at each character before it.
+        # Match backwards from here. A forward search for a name that ends here would start at each character before it.
         back = _ON.match(text[from_:start][::-1])
         begin = start - (back.end() if back else 0)
         if begin > from_ or from_ == 0 or size >= _NAME_CHARS:
@@ -174,15 +174,15 @@ _COLON = re.compile(rf"[{SPACES}]{{0,99}}:[{SPACES}]{{0,99}}")
 _OPENS_KEY = re.compile(rf"[{{,](?:[{SPACES}]|\\{{1,15}}[nrt]){{0,99}}\Z")
 _VALUE_KEY = re.compile(rf"[\"'](?P<key>val(?:ue)?s?|content|data)\\{{0,15}}[\"'][{SPACES}]{{0,9}}:[{SPACES}]{{0,9}}", re.I)
 _ROLE = re.compile(r"[\"']role\\{0,15}[\"']")
-# Length of the fields around a name.
+# Characters before and after a name in which its object is searched.
 _OBJECT_CHARS = 1_024
 _BRACE = re.compile(r"[{}]")
 
 
 def mask_pairs(text: str, kind_of: KindOf, places: list[Place] | None = None) -> str:
     """
-    Masks values that follow their names in lists or in keys of several words, and values of objects that name them, in JSON
-    that is inside other text or encoded again. Whole JSON is decoded before.
+    Masks values in JSON that is inside other text, or encoded again: values that follow their names in lists or in keys of
+    several words, and values of objects that name them. A text that is JSON as a whole is decoded first.
     """
     spans: list[tuple[int, int]] = []
     # The inside of a masked value is not searched again: the time stays linear.

@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable, Iterable
 from typing import Literal
 
-# White space as in JavaScript, inside brackets: the masks of both languages find the same.
+# White space of JavaScript, for use inside brackets, so that the masks of both languages find the same.
 SPACES = r"\t-\r \u00a0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000\ufeff"
 _S = f"[{SPACES}]"
 
@@ -30,7 +30,7 @@ NameKind = Literal["secret", "counter", "plain"]
 CREDENTIAL_MARK = "[masked:credential]"
 
 
-# A longer name has other characters too: sentences and texts with quotes are not names.
+# A longer text is a name only without other characters, such as spaces. A shorter one is a name only without quotes.
 NAME_CHARS = 64
 _NAME = re.compile(r"[\w.-]*\Z", re.ASCII)
 
@@ -61,7 +61,7 @@ _FORMS = [
 
 
 class _CurlUsers:
-    """Passwords of the users of `curl`, also of its second one: `curl -u ada:S3 --proxy-user ada:S3`."""
+    """Passwords in the options of `curl` for a user, also in the second one: `curl -u ada:S3 --proxy-user ada:S3`."""
 
     _USER = re.compile(rf"(-u(?:ser)?[{SPACES}=]{{0,4}}[\"']?[^{SPACES}:\"']{{1,64}}:)[^{SPACES}\"'`]{{1,1024}}")
     _AFTER_CURL = re.compile(rf"curl{_S}[^\n\r\u2028\u2029]{{0,300}}\Z")
@@ -104,7 +104,7 @@ _NESTED = re.compile(r"[\[{][^\]}]*[\]}]?")
 bare_value = re.compile(rf"(?:[^{SPACES}\"'`&,;\\]|\\(?![\"'`nrt]))+", re.ASCII)
 # The value of a header may have spaces and semicolons, and may follow its name in a list.
 HEADER_NAME = re.compile(r"^(?:(?:set-)?cookie|(?:proxy-)?authorization|(?:x|-)-[\w-]+)\Z", re.ASCII | re.IGNORECASE)
-# With the quoted parameters of a header; a quote after the padding of Base64 ends the value.
+# The rest of a line, with the quoted parameters of a header. A quote after the padding of Base64 ends the value.
 _LINE = re.compile(r"(?:=\\{0,15}\"(?=[^" + SPACES + r",;)}\]\\])[^\r\n\"\\]{0,1024}\\{0,15}\"?|[^\r\n\"'`\\])+", re.ASCII)
 # A block of YAML: the lines after `|` or `>` that are indented.
 _BLOCK = re.compile(r"[|>](?:[^\r\n]|[\r\n]{1,9}[ \t])+")
@@ -117,7 +117,7 @@ KindOf = Callable[[str], NameKind]
 
 
 def mask_assignments(text: str, kind_of: KindOf, matches: Iterable[Match] | None = None) -> str:
-    """Masks assigned values. `kind_of` judges names. `found`: default: every name. Takes each match once, in linear time."""
+    """Masks assigned values in linear time. `kind_of` judges names. `matches`: matches of `NAMED`, by default all."""
     masked: list[str] = []
     done = 0
     for match in NAMED.finditer(text) if matches is None else matches:
@@ -155,7 +155,7 @@ _COUNT = re.compile(r"\[?-?(?:\d[\d.,]{0,20}(?:e[+-]?\d{1,9})?|Infinity|NaN)(?!\
 
 def is_count(text: str) -> bool:
     """
-    A number at the beginning, such as `-5` or `1e3`, or the mark `[NaN]`: the service reports the ones that it
-    cannot count.
+    Whether a text begins with a number, such as `-5` or `1e3`, or the mark `[NaN]`. These stay, so that the service can report
+    numbers that it cannot count.
     """
     return _COUNT.match(text) is not None

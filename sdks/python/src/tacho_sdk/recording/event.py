@@ -39,7 +39,7 @@ def make_event(
     `timestamp`: Unix time in milliseconds. `number`: from its recorder; empty for an id of the host. `masked`, `written`:
     for the label and the payload, when the event is written.
     """
-    # A function in here would be a dozen objects more for the garbage collector, for each queued event.
+    # A nested function would give the garbage collector a dozen more objects for each queued event.
     write = partial(_json_of, event_id, event_type, label, scope.json, span, timestamp, payload, number, masked, written)
     told_by = recorder if number else None
     return QueuedItem(event_id, write, payload.bytes + _FIELDS_BYTES, event_type in PROTECTED_TYPES, told_by)

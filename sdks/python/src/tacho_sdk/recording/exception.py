@@ -29,7 +29,7 @@ def exception_details(error: BaseException) -> dict[str, object]:
 
 
 def exception_classes(details: object) -> dict[str, object]:
-    """The part without content: the classes."""
+    """The details without content: the classes of the exception and its causes, with their codes."""
     if not isinstance(details, dict):
         return {}
     causes = details.get("causes")
@@ -92,7 +92,7 @@ def _causes_of(error: BaseException) -> Iterator[BaseException]:
 
 
 def _read(name: str, error: BaseException) -> Any:
-    """Python's own field: a class of the host can define `__getattribute__`."""
+    """Reads Python's own field, although a class of the host may define `__getattribute__`."""
     return BaseException.__dict__[name].__get__(error)
 
 

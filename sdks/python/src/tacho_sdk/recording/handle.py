@@ -35,7 +35,7 @@ def handle_of(core: Core, scope: RunScope) -> dict[str, Any]:
 
 
 def resumed_scope(core: Core, handle: Mapping[str, Any]) -> RunScope:
-    """A run that began elsewhere, or in this process: then it has the same state."""
+    """The scope of a run that began elsewhere. A run that this process knows keeps its state."""
     nothing: dict[str, Any] = {}
     carried = read_safely(lambda: dict(handle), nothing)
     scope = create_scope(core, {name: carried.get(key) for name, key in _HANDLE.items()})

@@ -6,13 +6,13 @@ from collections.abc import Callable
 from ..delivery.lock import Lock
 
 _COUNTER_MAX = 0xFFF
-# If the clock goes back by less than this, ids wait for it; by more, they follow it.
+# If the clock goes back by less than this, ids keep the last time. If it goes back by more, they follow it.
 _CLOCK_STEP_MS = 10_000
-# Hexadecimal digits of one id that are random: three for its count, one for its variant, and the rest.
+# Random hexadecimal digits of one id: three for its counter, one for its variant, and 15 others.
 _DIGITS = 19
-# Ids for which random digits are made at once: each read of them lets another thread run, for which the host would wait.
+# Random digits are read for this many ids at once. During each read, another thread may run, and the host waits for it.
 _IDS_AHEAD = 64
-# They are used for so long: a machine that is restored from a snapshot must not repeat the ids of another one.
+# Random digits expire after this time, because a machine restored from a snapshot must not repeat ids of another one.
 _AHEAD_MS = 250
 _VARIANTS = dict(zip("0123456789abcdef", "89ab" * 4, strict=True))
 
@@ -45,7 +45,7 @@ class Ids:
             self._at = end = at + _DIGITS
             if now > self._last_ms or now < self._last_ms - _CLOCK_STEP_MS:
                 self._begin(now)
-                # A random count with room for half of all counts.
+                # Start at random in the lower half of the counter, so that there is room for more ids.
                 self._counter = int(self._random[at : at + 3], 16) & 0x7FF
             elif self._counter < _COUNTER_MAX:
                 self._counter += 1

@@ -33,14 +33,14 @@ _PHONE = re.compile(
 # Fields of an object that name its value, such as a header in a list, and fields that contain this value.
 _NAMING = re.compile(r"(?:name|key|header|field|variable)\Z", re.IGNORECASE)
 _NAMED_VALUE = re.compile(r"(?:val(?:ue)?s?|content|data)\Z", re.IGNORECASE)
-# Levels of nesting. JSON in a text counts as several levels: each of them doubles the backslashes, so few contain
-# much.
+# Maximum levels of nesting. JSON in a text counts as several levels: each encoding doubles the backslashes, so deep ones
+# contain little.
 _LEVELS_MAX = 400
 _ENCODED_LEVELS = 50
-# JSON text with letters in this form must be decoded to be searched.
+# JSON text with letters in this form must be decoded before it is searched.
 _ESCAPED = "\\u00"
 _SEPARATORS = re.compile(r"[-_. ]")
-# Masked labels that are kept.
+# Maximum number of cached labels.
 _LABELS = 1_000
 _LABEL_CHARS = 255
 # Short texts, such as names of members, in which nothing was masked. They repeat with each payload that has something to mask.

@@ -1,4 +1,4 @@
-"""Times that a host gives."""
+"""Times that a host passes."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
 """
-The runs that this process began and nobody ended yet.
+The runs that this process began and that have not ended yet.
 
 When the process ends, a run with a block ends too: nothing else can end it. The end of a run without one may follow in
-another process, so it only ends with an exception or a signal. A run that was handed over is left to its other process.
+another process, so it only ends with an exception or a signal. If a run was handed over, the other process ends it.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """
-OpenTelemetry beside the SDK: used if the host has imported it. The SDK depends on none of its packages. The SDK's own requests
-make no spans, because no instrumentation covers http.client.
+Uses OpenTelemetry if the host has imported it. The SDK depends on none of its packages. The SDK's own requests make no spans,
+because no instrumentation covers http.client.
 """
 
 from __future__ import annotations

@@ -26,7 +26,7 @@ _READ_CHARS = 2_097_152
 _MASKED_CHARS = 327_680
 # Characters of all texts that are masked completely. Of later texts, only the beginnings are. The newest messages come last.
 _MASKED_FULLY = 524_288
-# Beyond, characters of names, short texts and beginnings that stay, in all and of each.
+# Characters of names, short texts and beginnings that stay beyond these limits: in all, and of each.
 _SPARE_CHARS = 262_144
 _SHORT_CHARS = 200
 # Most fields that can fit in a payload: each takes six bytes, such as `"a":1,`.
@@ -54,10 +54,10 @@ class TextMark(str):
     text: str
 
 
-# In a payload until it is shortened. With an ellipsis, each character of the text would take two bytes, and Hyperscan would
-# not read it.
+# Replaces the ellipsis of a cut until the payload is shortened. With an ellipsis, Python would store each character of the text
+# in two bytes, and Hyperscan could not read it.
 CUT_MARK = "\x7f"
-# Mark of this process.
+# Stands for a long text. Random in each process, so that no text of a host is equal to it.
 MARK = f"[text {secrets.token_hex(8)}]"
 
 
@@ -69,9 +69,9 @@ class Plain:
     is_cut: bool
     """Only the beginning of the value was read."""
     bytes: int
-    """About as many as its JSON text has."""
+    """About the size of its JSON text."""
     texts: list[str] = dataclasses.field(default_factory=list)
-    """The long ones, in order, each with a mark in the value."""
+    """The long texts, in order. The value has a mark in place of each."""
 
 
 def to_plain(value: object, max_levels: int, has_marks: bool = False) -> Plain:
@@ -86,7 +86,7 @@ def to_plain(value: object, max_levels: int, has_marks: bool = False) -> Plain:
 
 
 def cut_at_words(text: str, head: int, tail: int = 0, mark: str = "…") -> str:
-    """Cuts between words: masking, which follows, does not know half a credential."""
+    """Cuts between words, because the mask, which comes later, does not recognise half a credential."""
     if len(text) <= head + tail:
         return text
     sure, last = max(0, head - _WORD_CHARS), len(text) - tail
@@ -151,7 +151,7 @@ def read_safely(read: Callable[[], T], otherwise: T) -> T:
 
 
 def read_of_error(read: Callable[[], T], otherwise: T) -> T:
-    """The same for what a tool or a run raised: nothing that reading it raises may replace it."""
+    """`read_safely` for an exception of a tool or a run: no exception, of any class, may replace it."""
     try:
         return read()
     except BaseException:
@@ -179,7 +179,7 @@ class _Copy:
             return self._exact_text(source)  # type: ignore[arg-type]
         if source is None or kind is bool:
             return source
-        # Most values. The questions below are slower, because a host's classes may answer them.
+        # Most values end here. The checks below also accept classes of the host, and are slower.
         if kind is dict or kind is list:
             return self._container(source)
         if kind is int:
@@ -241,7 +241,7 @@ class _Copy:
             return "[cut: nested too deeply]"
         ancestors.add(place)
         try:
-            # Before the slower questions of isinstance.
+            # Exact types first, because isinstance is slower.
             if type(source) is dict:
                 return self._fields(len(source), source.items())
             return self._list(len(source), source) if type(source) is list else self._unguarded(source)
@@ -287,7 +287,7 @@ class _Copy:
 
     def _list(self, size: int, source: Iterable[object]) -> object:
         copies: list[object] = []
-        # The last item is checked separately: if a long list was cut before, it is a text.
+        # The last item is checked separately: in a list that was cut earlier, it is a text.
         numbers = source[: max(0, min(size, _COPIED_VALUES - self.values) - 1)] if type(source) is list else []
         if numbers and are_doubles(numbers):
             self.values += len(numbers)

@@ -55,7 +55,7 @@ class Run(Described):
     def traceparent(self) -> str:
         """
         W3C Trace Context, for the header `traceparent` of your own requests: the active span of OpenTelemetry, or else the
-        current span of this run, in the trace that the run serves. Without one, this begins a trace, which later events name.
+        current span of this run, in the trace of the run. If the run has no trace, this begins one, which later events name.
         """
         trace = active_trace()
         if trace is None:
@@ -165,7 +165,7 @@ class Run(Described):
     def span(self, name: str, payload: Payload | None = None) -> SpanBlock:
         """
         A child span of the current one: a context manager and a decorator, sync and async. When it ends, it records an
-        AGENT_STEP with its `latency`, and what `span.set(…)` said in the block.
+        AGENT_STEP with its `latency` and the fields that `span.set(…)` added.
         """
         return SpanBlock(self, name, payload)
 
@@ -175,8 +175,8 @@ class Run(Described):
 
     def to_handle(self) -> dict[str, Any]:
         """
-        What another process needs to continue this run with `resume`: plain JSON, the same in every SDK. It holds the arguments
-        of calls that wait for a person, unmasked: keep it where you keep your conversations.
+        State with which another process can continue this run: pass it to `resume`. Plain JSON, the same in every SDK. It
+        contains the arguments of calls that wait for a person, unmasked: store it with your conversations.
         """
         self._core.open_runs.remove(self._scope)
         for caller in self._core.leaving_callers.of(self._scope):
@@ -204,14 +204,14 @@ class Run(Described):
         waits.record(self._core) if waits else self.leave()
 
     def leave(self) -> str | None:
-        """This process records no more, and another one ends the run: otherwise nobody knows whether all events arrived."""
+        """Records that this process is done and another one ends the run, so that the service knows whether all events came."""
         return self._core.record(self._scope, "AGENT_STEP", "left the run", is_last=True)
 
     def _add(self, event_type: str, label: str, payload: dict[str, object], more: Payload | None = None) -> str | None:
         return self._core.record(self._scope, event_type, label, payload if more is None else {**payload, **_fields(more)})
 
     def _ended(self, event_type: str, label: str, payload: dict[str, object], started_at: object) -> str | None:
-        """A call that has ended. Its event has the time of its end."""
+        """Records a call that has ended. Its event has the time of its end."""
         begun = None if started_at is None else read_safely(lambda: unix_seconds(started_at), math.nan)
         if begun is None or not math.isfinite(begun):
             return self._core.record(self._scope, event_type, label, payload)
@@ -360,7 +360,7 @@ class RunBlock(Block):
 
 
 def is_pending(error: BaseException | None) -> bool:
-    """Whether it is the end of a call that waits for a person."""
+    """Whether the error ended a call that waits for a person."""
     return issubclass(type(error), ToolBlockedError) and read_safely(lambda: error.pending is not None, False)  # type: ignore[union-attr]
 
 
@@ -382,7 +382,7 @@ def failure_of(status: Outcome, error: BaseException | None) -> dict[str, object
 
 
 def begin_scope(core: Core, options: Mapping[str, Any], has_block: bool = True) -> RunScope:
-    """A run of this process. `has_block`: a block here ends it. Without one, it may have begun elsewhere."""
+    """Begins a run. `has_block`: a block in this process ends it. Without a block, the run may have begun elsewhere."""
     scope = create_scope(core, options)
     scope.entered_at = time.time_ns() // 1_000_000 if has_block or options.get("run_id") is None else None
     core.open_runs.add(scope, has_block)

@@ -16,7 +16,7 @@ _OPEN_MAX = 100
 _INPUTS_MAX = 1_000
 _SPENT_MAX = 1_000_000_000
 _ARGS_BYTES_MAX = 65_536
-# The most runs with handles whose state this process remembers.
+# Maximum number of runs with handles whose state this process remembers.
 _SHARED_MAX = 1_000
 _HASH = re.compile(r"[0-9a-f]{32,128}\Z")
 _T = TypeVar("_T")
@@ -30,14 +30,14 @@ class OpenCall:
     tool_name: str
     input_hash: str
     key: int | str
-    """Tells apart the calls of a run with this tool and input: their number, or the caller's own text."""
+    """Distinguishes the calls of a run with this tool and input: their number, or the caller's own text."""
     expires_at: str | None
     """ISO 8601; None if the service did not say."""
     args: Sequence[Any] | None = None
     """Arguments of the tool. None if they are not plain JSON, or too large for a handle."""
     named: Mapping[str, Any] = field(default_factory=dict)
     spent: int = 0
-    """How many approvals of the caller's text were spent before."""
+    """Number of earlier approvals for the caller's text that are spent."""
     is_over: bool = False
     """Whether this process saw the call end."""
 
@@ -59,7 +59,7 @@ class RunState:
 
     usage: RunUsage
     recent_calls: list[str] = field(default_factory=list)
-    """The last guarded calls, for loops: input hash and tool."""
+    """Input hash and tool of the last guarded calls, to detect loops."""
     open_calls: dict[str, OpenCall] = field(default_factory=dict)
     """Open calls by approval."""
     numbers: dict[str, _Numbers] = field(default_factory=dict)
@@ -69,9 +69,9 @@ class RunState:
     history: Any = None
     """History of the run, if a policy needs it, kept by the guard."""
     messages: object = None
-    """Messages of its newest model call, until a policy needs its history."""
+    """Messages of the newest model call, kept until a policy needs the history of the run."""
     user_inputs: list[Any] = field(default_factory=list)
-    """Inputs of its user until then: runs often begin before the policies arrive."""
+    """Inputs of the user, kept until then, because runs often begin before the policies arrive."""
     is_unseen: bool = False
     """The run has calls that its history does not contain."""
     is_resumed: bool = False
@@ -134,7 +134,7 @@ class RunState:
         }
 
     def add(self, handle: Mapping[str, Any]) -> None:
-        """Adds what another process reports of the run. Whatever has another shape is left out."""
+        """Adds the state that another process passed in a handle. Ignores members of another shape."""
         self.is_resumed = True
         self.carried_history = _history(handle.get("history"))
         used = _of(dict, handle.get("used"))
@@ -189,7 +189,7 @@ def carried_args(args: Sequence[Any], named: Mapping[str, Any]) -> tuple[list[An
 
 
 def _is_same(original: Any, copied: Any) -> bool:
-    """JSON changes tuples and the keys of dicts."""
+    """Whether JSON left the value unchanged: it changes tuples, and keys of dicts."""
     if type(original) is not type(copied):
         return False
     if isinstance(original, list):
@@ -226,7 +226,7 @@ def _from_json(raw_call: Any) -> OpenCall | None:
 
 
 def _history(raw_value: object) -> Mapping[str, Any] | None:
-    """Returns None unless it has the shape that `RunHistory.carried` gives."""
+    """Returns None unless the value has the shape of `RunHistory.carried`."""
     fields = _of(dict, raw_value)
     labels, calls = _of(list, fields.get("labels")), _of(list, fields.get("calls"))
     shape = {"tool": str, "labels": list, "ok": bool, "decision": str}
@@ -237,7 +237,7 @@ def _history(raw_value: object) -> Mapping[str, Any] | None:
 
 
 def _number(raw_value: object) -> int | None:
-    """A number of JSON may be a float."""
+    """A count from JSON, which may be a float."""
     if type(raw_value) is float and raw_value.is_integer():
         raw_value = int(raw_value)
     return raw_value if type(raw_value) is int and 0 <= raw_value <= _SPENT_MAX else None

@@ -1,7 +1,7 @@
 """
-A faster first look for credentials, where the package `hyperscan` is installed (the extra `fast`): one pass over a text for all
-patterns. They match everything that `credential_words` looks for, and more. What they find, `credential_words` judges, so the
-result is the same without the package.
+A faster first search for credentials, if the package `hyperscan` is installed (the extra `fast`): one pass over a text for all
+patterns. The patterns match everything that `credential_words` searches for, and more. `credential_words` then searches texts
+with a match, so the result is the same without the package.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ _NAMES = (
 _SPACES = r"\s\x1c-\x1f\\nrtvf"
 _BETWEEN = rf"[{_SPACES}\"'`]"
 _PATTERNS = (
-    # A name, and after it a sign that assigns, the end of a JSON text, or so much that it may be hidden.
+    # A name, followed by a sign that assigns, by the end of a JSON text, or by so many characters that these may be hidden.
     rf"(?i)(?:{_NAMES})(?:[\w.-]*{_BETWEEN}*(?:[:=>]|[\"']{_BETWEEN}*[,}}\]]|{_BETWEEN}{{20}})|[\w.-]{{30}})",
     rf"(?i)(?:{_NAMES})[^\"]{{0,64}}\"{_BETWEEN}*[:,}}\]]",
     rf"(?i)(?:bearer|basic)[{_SPACES}]+\S*[\d+/=_]",
@@ -43,7 +43,7 @@ class Scanner:
         self._is_missing = False
 
     def may_match(self, text: str) -> bool:
-        """False is certain: nothing in the text is a credential. True also if it cannot be said."""
+        """False is certain: the text contains no credential. True also if the scanner cannot decide."""
         if self._is_missing or not text.isascii() or not self._lock.acquire(blocking=False):
             return True
         try:

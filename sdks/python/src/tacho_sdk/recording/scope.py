@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 def create_scope(core: Core, options: Mapping[str, Any]) -> RunScope:
-    """Faulty ids never lose a run: they are replaced or cut, and reported."""
+    """Never drops a run for a faulty id: it replaces or cuts the id, and reports it."""
     settings = core.settings
 
     def text(name: str, default: str | None) -> str | None:
@@ -32,7 +32,7 @@ def create_scope(core: Core, options: Mapping[str, Any]) -> RunScope:
         if value is not None and (exact is None or cut != exact):
             message = f"{name} must be a text of at most {TEXT_CHARS} characters."
             core.diagnostics.report("warning", "text_cut", message)
-        # Cut the text as recorded, so that a stop by the recorded name applies to policies here.
+        # Return the text as recorded, so that a stop of an agent by its recorded name also matches here.
         return None if cut is None else well_formed(cut)
 
     run_id = _run_id_of(core, options.get("run_id"))

@@ -49,7 +49,7 @@ _NUMBER_MAX = 1e9
 def score_payload(
     name: object, value: object, comment: object, event_id: object, author: object
 ) -> tuple[str, dict[str, object]] | str:
-    """The name and the payload, or why it is no score."""
+    """The name and the payload, or the reason why this is not a score."""
     text = exact_text(name)
     if text is None or not _NAME.fullmatch(text):
         return "its name must be a text of 1 to 64 characters, without < > = and outer spaces"
@@ -65,7 +65,7 @@ def _value_of(value: object) -> ScoreValue | None:
     if type(value) is bool:
         return value
     number = exact_number(value)
-    # Neither infinite nor NaN is within the limit.
+    # Infinity and NaN are not within the limit.
     if number is not None:
         return number if abs(number) <= _NUMBER_MAX else None
     return exact_text(value) or None

@@ -23,7 +23,7 @@ _SUMMARY_BYTES = 160
 def shorten(payload: dict[str, Json], original_bytes: int, max_bytes: int, encode: Callable[[str], str] = quoted) -> str:
     """
     The JSON text of `payload` in at most `max_bytes`, with the key `tachoShortened`. Its `originalBytes` is the size
-    before; `cutTexts` counts cut texts, and `cutLists` lists and objects that end early. `encode`: `quoted` with a memory.
+    before; `cutTexts` counts cut texts, and `cutLists` lists and objects that end early. `encode`: `quoted` with a cache.
     """
     room = max_bytes - _SUMMARY_BYTES
     sizes, levels = _measure(payload, encode)
@@ -135,7 +135,7 @@ _DATA_URL = re.compile(r"data:([\w.+-]+/[\w.+-]+)(?:;[\w=.+-]+)*;base64,([\w+/-]
 def _cut(text: str, max_bytes: int) -> str:
     """
     The text as JSON of at most `max_bytes` plus a mark. Keeps the beginning and the end, where a log has its
-    error. Half of a file is worth nothing.
+    error. Leaves out a file, because half of it is useless.
     """
     file = _DATA_URL.fullmatch(text)
     if file:
@@ -146,7 +146,7 @@ def _cut(text: str, max_bytes: int) -> str:
     removed = text[end : len(text) - tail]
     if not removed:
         return quoted(text)
-    # To look for the mark's first character takes much longer.
+    # Searching for the mark's first character takes much longer.
     before = _CUT_BEFORE.search(removed) if " [cut: " in removed else None
     missing = len(removed) + (int(before[1]) - len(before[0]) if before else 0)
     return quoted(f"{text[:end]}… [cut: {missing} characters]{text[len(text) - tail :]}")
@@ -154,8 +154,8 @@ def _cut(text: str, max_bytes: int) -> str:
 
 def without_rests(value: Json) -> Json:
     """
-    Of a payload that was cut before it was masked: without what follows the cuts in texts. Masking does not know the rest of a
-    credential, and if most of a text is masked, nothing else removes it.
+    Removes the text after each cut, in a payload that was cut before it was masked. The mask does not recognise the rest of a
+    credential, and if most of a text is masked, nothing else removes this rest.
     """
     if isinstance(value, str):
         return _REST.sub(lambda cut: f"{CUT_MARK} [cut: {int(cut[1]) + len(cut[2])} characters]", value)
@@ -164,7 +164,7 @@ def without_rests(value: Json) -> Json:
     return {key: without_rests(item) for key, item in value.items()} if isinstance(value, dict) else value
 
 
-# Longer than a private key, or any token that a header can hold. What stands before the space may be masked.
+# The limit is longer than a private key, or any token in a header. The mark before the space may be masked, so it is optional.
 _REST = re.compile(rf"[{CUT_MARK}…]? \[cut: ([0-9]{{1,9}}) characters\]([\s\S]{{0,16384}})")
 # A very long text was cut before it was masked.
 _CUT_BEFORE = re.compile(rf"[{CUT_MARK}…] \[cut: ([0-9]{{1,9}}) characters\]")
@@ -179,7 +179,7 @@ def _chars_within(text: str, max_bytes: int, is_tail: bool = False) -> int:
         added = text[len(text) - count - more : len(text) - count] if is_tail else text[count : count + more]
         return utf8_length(quoted(added)) - 2
 
-    # Most texts are alike from end to end: a little less than their share fits at once.
+    # Most texts have the same mix of characters throughout, so a little less than their share fits at once.
     sample = min(len(text), max_bytes)
     guess = sample * max_bytes // max(1, bytes_of(sample))
     for step in [min(sample, guess - guess // 32), *_STEPS]:

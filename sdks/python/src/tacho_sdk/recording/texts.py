@@ -1,6 +1,6 @@
 """
-Long texts of payloads, each encoded and searched once: a conversation repeats its messages with every call. A payload is a
-short JSON text with a mark in place of each long text, so most of it is looked at only when it comes for the first time.
+Encodes and searches each long text of payloads only once, because a conversation repeats its messages with every call. A
+payload becomes a short JSON text with a mark in place of each long text. Only this short text is searched each time.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ except ImportError:
 # Characters of all texts that this client caches.
 _KNOWN_CHARS = 1_048_576
 _KNOWN_TEXT_CHARS = 131_072
-# A shorter text is encoded sooner in one piece.
+# For a shorter text, the encoder is faster.
 _REPLACED_CHARS = 2_048
 _CONTROLS = [chr(code) for code in range(32) if chr(code) != "\n"]
 _MARK_JSON = dump(MARK)
@@ -36,7 +36,7 @@ class Touching(Protocol):
 
 
 class Texts:
-    """Safe for threads."""
+    """Thread-safe."""
 
     def __init__(self, mask: Touching) -> None:
         self._mask = mask
@@ -80,8 +80,8 @@ class Texts:
         return encoded
 
     def _remember(self, text: str, encoded: str) -> None:
-        """Forgets the oldest texts in return: a conversation leaves its oldest messages behind."""
-        # A text that another thread prevents is remembered the next time.
+        """Caches a text and forgets the oldest ones, because a conversation drops its oldest messages."""
+        # If another thread is in here, the text is cached the next time.
         if not self._remembering.acquire(blocking=False):
             return
         try:
@@ -103,7 +103,7 @@ def quoted(text: str) -> str:
     if faster is not None:
         encoded: str = faster.dumps(text).decode()
         return encoded
-    # Most texts hold no control characters but line feeds: to look for each of the others takes a fifth of the encoder's time.
+    # Most texts have no control characters but line feeds. Searching for all others takes a fifth of the encoder's time.
     if len(text) < _REPLACED_CHARS or any(control in text for control in _CONTROLS):
         return _encode_text(text)
     return '"' + text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n") + '"'

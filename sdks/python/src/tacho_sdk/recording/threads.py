@@ -44,8 +44,8 @@ def in_this_run(function: Callable[P, T]) -> Callable[P, T]:
 
 def carry_runs() -> Callable[[], None]:
     """
-    Makes every ThreadPoolExecutor of the process carry the current run, also that of `run_in_executor` and those that exist
-    already. Returns a function that undoes it.
+    Makes every ThreadPoolExecutor of the process carry the current run, also the one of `run_in_executor` and existing ones.
+    Returns a function that undoes it.
     """
     with _lock:
         before: Any = _Standard.submit

@@ -62,7 +62,7 @@ class RunUsage:
 
 
 def _plain_total(usage: object) -> int | None:
-    """The sum of a usage with only the names that a host is asked for. None: `call_usage` must read it, which takes long."""
+    """The sum of a usage that has only the documented names. None: the slower `call_usage` must read it."""
     if type(usage) is not dict:
         return None
     prompt, completion, total = usage.get("promptTokens"), usage.get("completionTokens"), usage.get("totalTokens")

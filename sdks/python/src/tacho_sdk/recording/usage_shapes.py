@@ -209,7 +209,7 @@ _PATHS = {count: [_path_of(name) for name in names] for count, names in _NAMES.i
 _MORE_PROMPT = [_path_of("toolUsePromptTokenCount")]
 
 
-# By the names of a usage's members, of which a provider sends the same few each time: the paths that can lead to a value.
+# The paths that can lead to a value, by the names of a usage's members. A provider sends the same few names each time.
 _plans: dict[tuple[str, ...], dict[str, list[_Path]]] = {}
 
 
@@ -239,7 +239,7 @@ def call_usage(usage: object) -> dict[str, int | None] | None:
     for count, paths in _paths_in(usage).items():
         found_counts[count] = _first_of(usage, paths)
     if _name_of(found_counts["promptTokens"]).startswith("billedUnits"):
-        # The cached tokens of Cohere are those of its whole prompt, of which it bills a part.
+        # Cohere bills only a part of its prompt, but its cached tokens belong to the whole prompt.
         found_counts["cachedTokens"] = found_counts["cacheWriteTokens"] = None
 
     def count_in(count: str) -> int:
@@ -256,7 +256,7 @@ def call_usage(usage: object) -> dict[str, int | None] | None:
 
     def whole_prompt(known: int) -> int:
         parts = read + written if beside_input is None else beside_input
-        # OpenLLMetry sends names of Anthropic with the cached tokens in the input: its total shows it.
+        # OpenLLMetry sends Anthropic's names, but with the cached tokens in the input. Only its total shows this.
         is_within = parts <= known and total == known + (completion or 0)
         is_named_apart = beside_input is not None or (apart is not None and any(apart.fullmatch(name) for name in names))
         is_apart = parts > known or (not is_within and is_named_apart) or total == known + parts + (completion or 0)
@@ -292,7 +292,7 @@ def call_usage(usage: object) -> dict[str, int | None] | None:
 def _besides(
     usage: Mapping[str, object], word: str, found_counts: Mapping[str, _Found | None], names: Sequence[str]
 ) -> int | None:
-    """Langfuse subtracts each part from the whole, under whatever name, and adds up all names with the word in them."""
+    """Langfuse subtracts each part from the whole, whatever its name, and adds up all names that contain the word."""
     whole, *parts = (found_counts[name] for name in names)
     if _name_of(whole) != word:
         return None
@@ -311,7 +311,7 @@ def gateway_cost(*places: object) -> float | None:
         stated = _members_of(place) or {}
         for name in _COST_NAMES:
             counted = stated.get(name)
-            # Perplexity names its parts.
+            # Perplexity sends an object with the parts of the cost.
             cost = _amount((_members_of(counted) or {}).get("total_cost", counted))
             if cost is not None:
                 return cost
@@ -319,7 +319,7 @@ def gateway_cost(*places: object) -> float | None:
 
 
 def metadata_cost(usage: object, metadata: object) -> float | None:
-    """The same from the members that a gateway adds to an answer."""
+    """`gateway_cost`, also from the members that a gateway adds to an answer."""
     added = [*(_members_of(metadata) or {}).values()]
     return gateway_cost(usage, *added, *((_members_of(one) or {}).get("usage") for one in added))
 
@@ -345,7 +345,7 @@ def _count_of(found_count: _Found | None) -> int | None:
 
 
 def _count(value: object) -> int | None:
-    """Bridges send numbers as texts."""
+    """A token count. Bridges send numbers as texts."""
     if isinstance(value, str) and re.fullmatch("[0-9]{1,10}", value):
         value = int(value)
     return value if type(value) is int and 0 <= value <= TOKENS_MAX else None

@@ -1,11 +1,11 @@
-"""The calls of a run by a value of their inputs, for conditions that ask for one: `c.input.id == tool.input.id`."""
+"""An index of a run's calls by one value of their inputs, for conditions such as `c.input.id == tool.input.id`."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import Any
 
-# Texts of 32 UTF-16 units cost a step to compare, so they are compared one by one. A character has one or two.
+# Only shorter texts are indexed: from 32 UTF-16 units on, a comparison costs steps. A character has one or two units.
 _SHORT = 16
 _SHORT_ASCII = 32
 
@@ -23,9 +23,9 @@ class CallIndex:
         self.forgotten_calls = forgotten_calls
         self._path = path
         self._seen = 0
-        # Calls at the beginning that have no input: the history forgets the oldest ones. They must be judged for every value.
+        # Number of the oldest calls, whose inputs the history has forgotten. They must be judged for every value.
         self._forgotten_inputs = 0
-        # Places in the list of calls, also of those whose input was forgotten. Of most values there is one.
+        # Places in the list of calls by value, also of calls whose input was forgotten. Most values have one place.
         self._places: dict[str | float, int | list[int]] = {}
         # Places of calls that must be judged for every value.
         self._others: list[int] = []
@@ -39,7 +39,7 @@ class CallIndex:
             self._forgotten_inputs += 1
 
     def places_of(self, value: str | float) -> list[int]:
-        """Of the calls that were added, in order."""
+        """Places of the added calls whose input may have the value, in order."""
         places = self._places.get(value, [])
         known = [places] if isinstance(places, int) else places
         first = self._forgotten_inputs

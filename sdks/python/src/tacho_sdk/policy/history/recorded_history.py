@@ -1,6 +1,6 @@
 """
-The history of a run, from its events before they are masked. The user's words and the outputs of unguarded tools come from the
-messages of model calls, everything else from guarded calls. The same as recorded-history.ts of the TypeScript engine.
+The history of a run, made from its events before they are masked. The user's words and the outputs of unguarded tools come from
+the messages of model calls, everything else from guarded calls. The same as recorded-history.ts of the TypeScript engine.
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ class RecordedHistory:
         self, rules: Callable[[], Iterable[ToolLabelsLike]], now: Callable[[], float], plain: Plain, later: Later
     ) -> None:
         """
-        `now`: Unix time in milliseconds. `plain`: makes JSON of any value of the host, as a model gets it. `later`: of the
-        run's history.
+        `now`: Unix time in milliseconds. `plain`: converts any value of the host to the JSON that a model gets. `later`: see
+        `RunHistory`.
         """
         self.history = RunHistory(later)
         self._rules, self._now, self._plain = rules, now, plain
-        # Texts of the user, because each model call repeats the conversation.
+        # Texts of the user that were read, because each model call repeats the conversation.
         self._said: dict[str, None] = {}
         # Names and arguments of calls that models asked for, by id.
         self._asked: dict[str, tuple[str, Mapping[str, Any] | None]] = {}
@@ -40,7 +40,7 @@ class RecordedHistory:
         self._decisions: dict[tuple[str, str], str] = {}
 
     def see(self, event_type: str, payload: Mapping[str, Any] | None) -> None:
-        """An event of the run. Other types do not change its past."""
+        """Adds an event of the run. Events of other types do not change the history."""
         facts = _fields(payload)
         if event_type == "LLM_CALL":
             self.converse(facts.get("messages"))
@@ -52,7 +52,7 @@ class RecordedHistory:
             self._ended(facts)
 
     def converse(self, messages: object) -> None:
-        """The conversation so far, as a request to a model has it."""
+        """Adds the conversation so far, from a request to a model."""
         if isinstance(messages, str):
             self._user_said(messages)
         for raw_message in messages[-_MESSAGES_MAX:] if isinstance(messages, (list, tuple)) else ():
@@ -79,7 +79,7 @@ class RecordedHistory:
             _forget_oldest(self._asked)
 
     def _answered(self, call_id: str, content: object) -> None:
-        """The output of an unguarded tool."""
+        """Adds the output of an unguarded tool."""
         if _remember(self._read, call_id):
             name, asked_input = self._asked.get(call_id, ("", None))
             self._add(name, None, asked_input, True, "ALLOW", self._plain(content))
@@ -107,7 +107,7 @@ class RecordedHistory:
         if isinstance(call_id, str):
             _remember(self._read, call_id)
         tool, ended_input, error = _text(facts.get("toolName")), facts.get("input"), facts.get("error")
-        # The text of a failure that a model gets.
+        # After a failure, a model gets the text of the error.
         if error is None:
             output = self._plain(facts.get("output"))
         else:

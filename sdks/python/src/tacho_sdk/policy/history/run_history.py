@@ -2,7 +2,7 @@
 What a run has done and read, for conditions: `run.labels`, `run.calls` and `origin(value)`. Bounded: 1,000 calls, inputs of
 131,072 characters, and the index of values. The same as run-history.ts of the TypeScript engine.
 
-Its own words beside the labels of tools:
+Labels that the history adds to those of tools:
 - `user`: the user said it
 - `unlabelled`: it came from a tool whose output has no label
 - `unknown`: a part of the history is missing, such as the values that another process of the run read
@@ -29,25 +29,25 @@ if TYPE_CHECKING:
 USER, UNLABELLED, UNKNOWN = "user", "unlabelled", "unknown"
 
 NO_OUTPUT = object()
-"""Output of a call that the model does not get."""
+"""Stands for an output that the model does not get."""
 
 _CALLS_MAX = 1_000
 _CARRIED_CALLS_MAX = 100
 _INPUT_CHARS_MAX = 131_072
 _CACHED_MAX = 256
-# Fewer outputs are read at once.
+# Outputs of fewer characters are read at once.
 _LATER_CHARS = 8_192
-# Characters of outputs that wait to be read. Further outputs are dropped, to bound the memory of the host.
+# Maximum characters of outputs that wait to be read. Beyond it, all are read at once, to bound the memory of the host.
 _UNREAD_CHARS_MAX = 1_048_576
 _DONE, _NOT_PLAIN = object(), object()
 # Maximum number of indexes of calls by a value: each takes up to 70 kB.
 _INDEXES_MAX = 4
-# Of its own: the host may have seeded the module's.
+# A separate generator, because the host may have seeded the module's.
 _CHANCE = Random()
 _IS_UNKNOWN = 1 << SOURCES_MAX
 
 Later = Callable[[Callable[[], bool]], bool]
-"""Calls a function in later turns of the host's loop until it returns False. False: the caller is not on a loop."""
+"""Calls a function in later turns of the host's loop until it returns False. Returns False outside a loop."""
 
 
 @dataclass(frozen=True)
@@ -70,7 +70,7 @@ class HistoryCall:
 
 class RunHistory:
     def __init__(self, later: Later = lambda _: False) -> None:
-        """`later`: then long outputs are read in parts, or before the next value is looked up."""
+        """With `later`, long outputs are read in parts. The rest is read before the next value is looked up."""
         self._calls = _Calls()
         self._labels: set[str] = set()
         self._values = ValueIndex()
@@ -82,10 +82,10 @@ class RunHistory:
         # Name of each source, by its bit.
         self._sources = [USER, UNLABELLED]
         self._origins: dict[str | float, list[str]] = {}
-        # Labels by the bits of sources, which keep their labels.
+        # Labels by the bits of sources. The label of a source never changes.
         self._labels_of: dict[int, list[str]] = {}
         self._label_lists: dict[tuple[str, ...], list[str]] = {}
-        # Keys of inputs. `sys.intern` would keep each for ever in early releases of Python 3.12, and without the GIL.
+        # Shared keys of inputs. `sys.intern` would keep them forever in early releases of Python 3.12, and without the GIL.
         self._keys: dict[str, str] = {}
         self._is_continued = False
         self._sorted_labels: list[str] | None = None
@@ -95,7 +95,7 @@ class RunHistory:
         self.loops: dict[PastLoop, Judged] = {}
 
     def continues(self, carried: Mapping[str, Any] | None) -> None:
-        """The run began in another process. `carried`: None if that one kept no history."""
+        """Continues a run of another process. `carried`: its history; None if that process kept none."""
         self._is_continued = True
         self._labels.update((UNKNOWN,) if carried is None else carried["labels"])
         for call in () if carried is None else carried["calls"]:
@@ -104,14 +104,14 @@ class RunHistory:
         self._sorted_labels = None
 
     def add_words(self, words: object) -> None:
-        """The user's own words."""
+        """Adds words of the user."""
         self._read(words, (USER,))
 
     def ended(self, call: HistoryCall) -> None:
         labels = self._shared(sorted({*call.labels, *call.does}, key=_utf16))
         copied = None if call.input is None else _readable(call.input)
         if copied is not None and isinstance(copied[0], dict):
-            # Calls have the same few keys, and each reading of JSON makes them anew.
+            # Share the keys: calls have the same few, and each parse of JSON makes new ones.
             if len(self._keys) >= _CACHED_MAX:
                 self._keys.clear()
             copied = {self._keys.setdefault(key, key): value for key, value in copied[0].items()}, copied[1]
@@ -169,7 +169,7 @@ class RunHistory:
         index = self._indexes.get((tool, path))
         if index is None and len(self._indexes) < _INDEXES_MAX:
             index = self._indexes[tool, path] = CallIndex(path, self.forgotten_calls)
-        # After 1,000 calls, each forgets one, and perhaps no decision asks for these.
+        # After 1,000 calls, each call removes the oldest, which makes the index invalid. A new one might never be used.
         if index is not None and index.forgotten_calls == self.forgotten_calls:
             self._add_new(index, tool, path)
 
@@ -177,7 +177,7 @@ class RunHistory:
         try:
             index.add_new(self.calls if tool is None else self.calls_of(tool))
         except BaseException:
-            # An interrupt of the host: the calls that it has would be added, and count, twice.
+            # After an interrupt of the host, the next try would add the same calls again.
             self._indexes.pop((tool, path), None)
             raise
 
@@ -187,7 +187,7 @@ class RunHistory:
 
     def remember_loop(self, loop: PastLoop, judged: Judged) -> None:
         if loop not in self.loops and not self.has_room_for_loops:
-            # By chance: decisions by more loops than these would find none if all, or the oldest, were forgotten.
+            # Remove a random one. If a host has more loops than fit, removing the oldest, or all, would leave no useful result.
             del self.loops[_CHANCE.choice(tuple(self.loops))]
         self.loops[loop] = judged
 
@@ -223,9 +223,9 @@ class RunHistory:
         sources = 0
         for label in labels:
             sources |= self._bit_of(label)
-        # A text is itself as JSON.
+        # A text needs no conversion.
         text = output if type(output) is str else _json_of(output)
-        # While a part is read: the end of a signal handler, or of a fork, may never come to it.
+        # `_is_reading`: a signal handler, or a process that was forked during a part. That part may never end.
         if text is None or self._is_reading:
             self._values.is_full = True
             return
@@ -244,7 +244,7 @@ class RunHistory:
         yield from self._values.add(self._values_in(value), sources)
 
     def _values_in(self, output: Any) -> Iterator[str | float]:
-        """Texts and numbers of JSON."""
+        """Texts and numbers in a JSON value."""
         chars = 0
         values = [output]
         while values:
@@ -267,9 +267,9 @@ class RunHistory:
             pass
 
     def read_part(self) -> bool:
-        """Reads a part of an output, in a few milliseconds. Whether there are others."""
+        """Reads a part of an output, in a few milliseconds. Returns whether there is more to read."""
         if self._is_reading:
-            # By a signal handler during a part, or in a process that was forked then: the part cannot go on.
+            # A signal handler interrupted a part, or the process was forked during one. The part cannot continue.
             self._values.is_full = True
             return False
         self._is_reading = True
@@ -277,7 +277,7 @@ class RunHistory:
             if self._unread and next(self._unread[0], _DONE) is _DONE:
                 self._unread.popleft()
         except BaseException as error:
-            # Also an interrupt of the host: nothing reads the rest of this output.
+            # Also for an interrupt of the host. The rest of this output is never read.
             self._values.is_full = True
             if self._unread:
                 self._unread.popleft()
@@ -290,7 +290,7 @@ class RunHistory:
         return bool(self._unread)
 
     def _bit_of(self, label: str) -> int:
-        """0 if there are too many labels to distinguish the values."""
+        """The bit of a label. 0 if there are too many labels to distinguish."""
         if label not in self._sources:
             if len(self._sources) == SOURCES_MAX:
                 self._values.is_full = True
@@ -305,7 +305,7 @@ class _Calls:
     def __init__(self) -> None:
         self.in_order: list[dict[str, Any]] = []
         self.of_tool: dict[str, list[dict[str, Any]]] = {}
-        # Calls that still have an input, and its characters.
+        # Calls that still have their input, with its number of characters.
         self._inputs: deque[tuple[dict[str, Any], int]] = deque()
         self._input_chars = 0
         self.forgotten = 0

@@ -1,6 +1,6 @@
 """
-What tools do, and what their outputs are: words that a team gives them, such as `untrusted` (written by strangers), `private`,
-`external` (reaches people or systems outside), `destructive` and `money`. The same as tool-labels.ts of the TypeScript engine.
+Labels of tools and of their outputs, which a team defines: such as `untrusted` (written by strangers), `private`, `external`
+(reaches people or systems outside), `destructive` and `money`. The same as tool-labels.ts of the TypeScript engine.
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ class ToolLabelsLike(Protocol):
 
 def labels_of_call(rules: Iterable[ToolLabelsLike], facts: Facts) -> tuple[list[str], list[str]]:
     """
-    What the call does, and what its output is. Before it ran, `tool.output` is not known, and neither are the labels that
-    depend on it. A rule whose condition cannot be evaluated gives the label `unknown` instead of its own.
+    The labels of the call's effects, and of its output. Before the call runs, `tool.output` is not known, and neither are the
+    labels that depend on it. A rule whose condition cannot be evaluated gives the label `unknown` instead of its own.
     """
     does: set[str] = set()
     output: set[str] = set()
@@ -71,7 +71,7 @@ def read_history(policies: Iterable[_HasCondition]) -> bool:
 
 
 def preparations_for(policies: Iterable[_HasCondition]) -> list[Preparation]:
-    """What prepares a history for the next decision by these policies, when a call has ended."""
+    """Functions that prepare a history for the next decision by these policies. Call them when a call has ended."""
     known = (compiled(policy.condition) for policy in policies)
     return [prepare for one in known if not isinstance(one, NotACondition) for prepare in one.preparations]
 
@@ -83,7 +83,7 @@ def _evaluated(source: str, facts: Facts) -> bool | None:
 
 
 def _is_named(pattern: str, name: str) -> bool:
-    # Rules in code may be without a tool.
+    # A rule in code may lack a tool.
     start, star, end = str(pattern).partition("*")
     if not star:
         return name == pattern

@@ -1,7 +1,8 @@
 """
-Which values occur in texts, by source: a hash table of words, pairs of neighbouring words, and numbers. A value of several
-words occurs if each pair of its neighbours does, so it can be found although no text has it whole. At most 725 kB; values of
-texts that came after it was full are not found, and `is_full` says so. The same as value-index.ts of the TypeScript engine.
+An index of the values in texts, by source: a hash table of words, pairs of neighbouring words, and numbers. A value of several
+words counts as found if each pair of neighbours occurs, even if no text contains the whole value. The index takes at most 725
+kB. Once it is full, values of later texts are not found, and `is_full` is True. The same as value-index.ts of the TypeScript
+engine.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from itertools import pairwise
 from .words import TEXT_CHARS, numbers_of, parts_of_words, readings, spellings, text_of_number, words_of
 
 SOURCES_MAX = 16
-"""Sources are bits."""
+"""Each source is a bit."""
 
 _SETS_MAX = 255
 _SLOTS_MIN = 1 << 11
@@ -32,7 +33,7 @@ _GROUPED_DIGITS_MIN = 5
 _DIGITS = b"0123456789"
 _GROUP_MAX = 7
 _AT_START = {"": _ALL}
-# By bits.
+# Sizes by their bits in one byte.
 _SIZES = [tuple(size for size in range(1, _GROUP_MAX + 1) if sizes >> size & 1) for sizes in range(256)]
 # Longest value that is looked up: a longer one is no name, number or address.
 _VALUE_WORDS_MAX = 64
@@ -43,11 +44,11 @@ class ValueIndex:
         # Hashes are keyed in each process: an attacker cannot construct two values with one hash.
         self._hashes = array("I", bytes(4 * slots))
         self._sources = bytearray(slots)
-        # Four bits for each slot, by the low bits of a hash: 0 if no hash has them.
+        # Four bits for each slot, indexed by the low bits of a hash. A bit is 0 if no hash in the table has these low bits.
         self._bits = bytearray(slots // 2)
         self._last_byte = slots // 2 - 1
         self._used = 0
-        # Each set of sources that a value has; slots have its place.
+        # All sets of sources that occur. `_sources` has the place of the set of each slot.
         self._sets = [0]
         self._place_of_set = {0: 0}
         # Sizes of the short words with a digit, as bits, by their first two characters.
@@ -56,7 +57,7 @@ class ValueIndex:
         """Whether a text, or a part of one, is missing."""
 
     def add(self, values: Iterable[str | float], source: int) -> Iterator[None]:
-        """In parts of a few milliseconds, between which a host can do other things. `source`: one bit."""
+        """Adds values in parts of a few milliseconds, between which a host can do other work. `source`: one bit."""
         hashes: set[int] = set()
         for value in values:
             if len(hashes) > _PART_HASHES:
@@ -111,7 +112,7 @@ class ValueIndex:
             joined = "".join(words)
         length = len(joined)
         if length > _GROUPED_CHARS_MAX and not joined.isdecimal():
-            # Most texts: no number, and not to be grouped.
+            # Most texts end here: they are no number, and cannot be grouped.
             return sources
         coded = joined.encode()
         digits = len(coded) - len(coded.translate(None, _DIGITS))
@@ -126,7 +127,7 @@ class ValueIndex:
     def _find_grouped(self, joined: str) -> int:
         """The same characters in other groups: `GB33BUKB2020` is `GB33 BUKB 2020`."""
         bits, last_byte, length = self._bits, self._last_byte, len(joined)
-        # By place: the sources that have everything before it, by the last word.
+        # By place, then by the last word before it: the sources that have everything up to there.
         reached: dict[int, dict[str, int]] = {}
         before, at = _AT_START, 0
         while at < length:
@@ -155,7 +156,7 @@ class ValueIndex:
         return whole
 
     def _sizes_at(self, joined: str, at: int) -> tuple[int, ...]:
-        """Sizes of the words that can begin there: all of letters, and those of words with a digit."""
+        """Sizes that a word at this place can have: any within a run of letters, and the stored ones of words with a digit."""
         code = ord(joined[at])
         letters = 0
         if not 48 <= code <= 57:
@@ -174,7 +175,7 @@ class ValueIndex:
                 self._starts[at] |= 2
 
     def _put_all(self, hashes: Collection[int], source: int) -> Iterator[None]:
-        """In one loop, without a call for each: outputs have thousands of words."""
+        """Adds hashes in one loop without calls, because outputs have thousands of words."""
         while self._used + len(hashes) > len(self._hashes) * _FILL_MAX and len(self._hashes) < _SLOTS_MAX:
             yield from self._grow()
         table, sources, bits, last, last_byte = self._hashes, self._sources, self._bits, len(self._hashes) - 1, self._last_byte
@@ -214,7 +215,7 @@ class ValueIndex:
         known = self._place_of_set.get(sources)
         if known is not None:
             return known
-        # Far more than labels need, unless an attacker constructs them.
+        # Labels need far fewer sets, unless an attacker constructs them.
         if len(self._sets) > _SETS_MAX:
             self.is_full = True
             return place
@@ -224,7 +225,7 @@ class ValueIndex:
 
     def _get(self, whole_hash: int) -> int:
         hash_ = whole_hash & _HASH or 1
-        # Most values are not there, and a walk over slots takes ten times as long.
+        # Most values are not in the index, and a walk over slots takes ten times as long.
         if not self._bits[hash_ >> 3 & self._last_byte] >> (hash_ & 7) & 1:
             return 0
         return self._sets[self._sources[self._slot_of(hash_)]]
@@ -235,7 +236,7 @@ class ValueIndex:
         last = len(hashes) - 1
         slot = hash_ & last
         content = hashes[slot]
-        # An odd step reaches each slot. In a table that is nearly full, the next slot would be the end of a long row.
+        # An odd step reaches each slot. A step of one would need many steps in a table that is nearly full.
         step = hash_ >> 16 | 1
         while content != 0 and content != hash_:
             slot = (slot + step) & last
@@ -263,7 +264,7 @@ class ValueIndex:
 
 
 class _PlacesWith(dict[int, int]):
-    """The place of a set of sources, by the place of the set without one source."""
+    """A cache of `place_with` for one source."""
 
     def __init__(self, index: ValueIndex, source: int) -> None:
         self._index, self._source = index, source

@@ -1,8 +1,8 @@
 """
-The words of a text, in the form in which values are compared: changes that a model makes when it copies a value
-are undone. NFKC, lower case, without invisible characters; white space and punctuation only divide words. Encodings
-that a model decodes are read too: percent-encoding, HTML entities, escapes of JSON, base64 and hexadecimal. The same
-as words.ts of the TypeScript engine.
+The words of a text, in the form in which values are compared. The form removes changes that a model makes when it copies a
+value: NFKC, lower case, no invisible characters; white space and punctuation only divide words. It also has the decoded text
+of encodings that a model can decode: percent-encoding, HTML entities, escapes of JSON, base64 and hexadecimal. The same as
+words.ts of the TypeScript engine.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ _PART_CHARS = 8_192
 
 _INVISIBLE = re.compile("[\u00ad\u180e\u200b-\u200f\u202a-\u202e\u2060-\u2064\u2066-\u2069\ufeff]")
 _WORD = re.compile(r"[^\W_]+")
-# Translates ASCII texts, in a fifth of the time.
+# For ASCII texts only: takes a fifth of the time.
 _IN_WORDS = {code: chr(code).lower() if chr(code).isalnum() else " " for code in range(128)}
-# "name [at] example (dot) com". White space around it would be tried from each place of it again, in minutes.
+# "name [at] example (dot) com". With the white space around it, the pattern could take minutes: it would try each space.
 _SPELLED = re.compile(r"[\[({<]\s*(?:at|dot)\s*[\])}>]")
 
 
@@ -65,8 +65,8 @@ def readings(text: str) -> list[str]:
 
 def spellings(text: str) -> list[str]:
     """
-    The text, and its decoded escapes. For a value that is looked up, base64 is not decoded: it may contain words
-    that the user said beside the address that a stranger wrote.
+    The text, and its decoded escapes. Used for a value that is looked up: its base64 is not decoded, because that may contain
+    words of the user beside an address that a stranger wrote.
     """
     decoded = _ESCAPES.sub(_unescaped, text) if "%" in text or "&" in text or "\\" in text else text
     return [text] if decoded == text else [text, decoded]
@@ -97,7 +97,7 @@ _IS_ENCODED = bytes(ord("x" if chr(code) in _ENCODED_CHARS else " ") for code in
 
 
 def _encoded_in(text: str) -> list[str]:
-    """Finds `(?<![\\w+/-])[\\w+/-]{16,}={0,2}` in ASCII. A regular expression would take a quarter of the time of a text."""
+    """Finds `(?<![\\w+/-])[\\w+/-]{16,}={0,2}` in ASCII. A regular expression is slower."""
     masked = text.encode("ascii", "replace").translate(_IS_ENCODED)
     encoded: list[str] = []
     at = masked.find(b"x" * _ENCODED_MIN)
@@ -128,7 +128,7 @@ _CONTROL = re.compile("[\0-\x08\x0e-\x1f\x7f-\x9f]")
 
 
 def _text_of(content: bytes) -> str | None:
-    """Returns None if the bytes are no text that a model would read."""
+    """Returns None if the bytes are not a text that a model would read."""
     try:
         text = content.decode()
     except UnicodeDecodeError:
