@@ -11,7 +11,7 @@ export type Condition = {
   readonly run: Step
   /** Whether it needs the past of the run. */
   readonly readsHistory: boolean
-  /** What can be done for it when a call has ended. */
+  /** Work for the next decision that can be done when a call has ended. */
   readonly preparations: readonly Preparation[]
   /** The only tool for which the condition can be true. It is false for all others without reading facts. */
   readonly tool?: string | undefined

@@ -13,7 +13,7 @@ const noFact = new Failure('constants read no facts')
 
 /**
  * Rejects the parts of a checked condition that fail for every call: `duration("30d")`, `1 / 0`. All parts share the steps of
- * one evaluation; the parts that remain without steps are not checked.
+ * one evaluation. Parts that come after the last step are not checked.
  */
 export function checkConstants(root: Node, refuse: Refuse): void {
   const reads = new Map<Node, number>()

@@ -59,7 +59,7 @@ export const METHODS = new Map<string, Implementation>([
   ...[...new Set([...TIMESTAMP_FIELDS.keys(), ...DURATION_FIELDS.keys()])].map(timeField),
 ])
 
-/** Finds a value in earlier outputs of the run. The first look takes up to 30 µs, each further one is remembered. */
+/** Finds a value in earlier outputs of the run. The first look-up of a value takes up to 30 µs, then it is cached. */
 function origin(value: Value | undefined, scope: Scope): Value | Refusal {
   if (typeof value !== 'string' && typeof value !== 'number' && typeof value !== 'bigint') return noOverload
   if (!scope.history) return noHistory

@@ -9,7 +9,7 @@ export function isKeepable(root: Node): boolean {
   return nodesOf(root).every((node) => node.kind !== 'literal' || isExact(node.value))
 }
 
-/** JSON of values with trees in them. */
+/** JSON of a value that contains syntax trees. */
 export function keptJson(value: unknown): string {
   return JSON.stringify(value, (_, innerValue: unknown) =>
     typeof innerValue === 'bigint' ? { int: String(innerValue) } : innerValue,
@@ -27,7 +27,7 @@ export function programsOf(root: Node): ReadonlyMap<string, Program> {
 }
 
 /**
- * Makes a tree of what was parsed from `keptJson`, in place.
+ * Turns the parsed text of `keptJson` back into a tree, in place.
  * @throws Error if the program of a pattern is missing.
  */
 export function treeOf(storedTree: unknown, programs: ReadonlyMap<string, Program>): Node {

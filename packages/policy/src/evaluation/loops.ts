@@ -19,7 +19,7 @@ export type LoopParts = {
   readonly bodies: readonly Step[]
   /** Slot of the loop variable in the scope. */
   readonly place: number
-  /** Nodes of the bodies: the steps of one turn, without those that the bodies spend themselves. */
+  /** Number of nodes of the bodies: the steps of one turn, beside those that the bodies spend themselves. */
   readonly weight: number
   readonly notIterable: Failure
   readonly notBool: Failure
@@ -27,7 +27,7 @@ export type LoopParts = {
   readonly isOfSettled: boolean
   /** Restriction of the calls that can count, if the condition of the loop implies one. */
   readonly sought: Sought | undefined
-  /** Where the loop adds its own. */
+  /** The list to which the loop adds its preparations. */
   readonly preparations: Preparation[]
 }
 
@@ -65,7 +65,7 @@ export function buildLoop(parts: LoopParts): Step {
     }
     const places = soughtPlaces?.of(items, scope)
     if (places) {
-      // The turns of the other calls are false, and cost what they cost.
+      // The turns of the other calls are false. They are not run, but their steps are spent.
       let [next, before] = [0, -1]
       const result = run(
         places.map((at) => items[at] as Value),
@@ -80,7 +80,7 @@ export function buildLoop(parts: LoopParts): Step {
       return result
     }
     if (!isOfSettled) return run(items, turn)
-    // Each call is judged once, and costs its steps each time.
+    // Each call is evaluated once, but its steps are spent in each evaluation.
     let { first, result, seen, steps } = pasts.get(items) ?? NONE
     if (first !== items[0]) ({ first, result, seen, steps } = NONE)
     scope.spend(steps)
@@ -100,12 +100,12 @@ export function buildLoop(parts: LoopParts): Step {
       const calls = iterable(scope) as readonly Value[]
       if (soughtPlaces) return soughtPlaces.prepare(calls)
       const past = pasts.get(calls)
-      // After 1,000 calls, each forgets one: all must be judged again, and perhaps no decision asks for these.
+      // After 1,000 calls, each call removes the oldest. All would be evaluated again, perhaps for no decision.
       if (past && past.seen > 0 && past.first !== calls[0]) return
       try {
         step(scope)
       } catch (error) {
-        // A decision has no more steps than this, so it runs out too, and need not walk as far to say so.
+        // A decision has no more steps than this, so it would run out too. With Infinity, it fails at once.
         if (error instanceof OutOfSteps) pasts.set(calls, { first: calls[0], seen: calls.length, steps: Infinity })
         throw error
       }

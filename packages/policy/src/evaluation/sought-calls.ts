@@ -1,6 +1,6 @@
 /**
- * The calls of a run by a value of their inputs, for loops that ask for one: `c.input.id == tool.input.id`. Others are false, and
- * need no turn.
+ * An index of a run's calls by one value of their inputs, for loops such as `c.input.id == tool.input.id`. All other calls are
+ * false, and need no turn.
  */
 import { isShort } from '../language/syntax.ts'
 import type { Scope, Step, Value } from './value.ts'
@@ -15,15 +15,18 @@ export interface Sought {
 interface Index {
   readonly first: Value | undefined
   seen: number
-  /** Calls at the beginning that have no input: the history forgets the oldest ones. They have a turn for each value. */
+  /** Number of the oldest calls, whose inputs the history has forgotten. They need a turn for each value. */
   forgotten: number
-  /** Places in the list, also of calls whose input was forgotten. `undefined`: of calls that have a turn for each value. */
+  /**
+   * Places in the list of calls by value, also of calls whose input was forgotten. Under `undefined`: calls that need a turn
+   * for each value.
+   */
   readonly places: Map<Value | undefined, number[]>
 }
 
 const INDEXES_MAX = 4
 
-/** By the list of calls, which a history extends, and by path: of all conditions. Each takes up to 110 kB. */
+/** Indexes of all conditions, by the list of calls, which a history extends, and by path. Each takes up to 110 kB. */
 const indexes = new WeakMap<readonly Value[], Map<string, Index>>()
 
 const NONE: readonly number[] = []
@@ -37,7 +40,7 @@ export interface SoughtPlaces {
 
 export function placesOf(sought: Sought): SoughtPlaces {
   const path = JSON.stringify(sought.path)
-  /** Has all calls. Undefined if there are too many indexes, or if it is to be made again and a decision did not ask. */
+  /** The index with all calls. Undefined if there are too many, or if no decision asks and it would be made again. */
   const indexOf = (calls: readonly Value[], isAsked: boolean): Index | undefined => {
     const ofCalls = indexes.get(calls) ?? new Map<string, Index>()
     let index = ofCalls.get(path)
@@ -73,7 +76,7 @@ export function placesOf(sought: Sought): SoughtPlaces {
       return [...Array(forgotten).keys(), ...others.sort((a, b) => a - b)]
     },
     prepare(calls) {
-      // After 1,000 calls, each forgets one, and perhaps no decision asks for these.
+      // After 1,000 calls, each call removes the oldest, which makes the index invalid. A new one might never be used.
       if (calls.length > 0) indexOf(calls, false)
     },
   }
@@ -83,7 +86,7 @@ function hasInput(call: Value | undefined): boolean {
   return (call as ReadonlyMap<string, Value>).has('input')
 }
 
-/** Undefined: its comparison costs steps, or it may equal a value of another type. */
+/** The key of a value. Undefined if its comparison costs steps, or if it may equal a value of another type. */
 function keyOf(value: unknown): Value | undefined {
   return typeof value === 'number' || isShort(value) ? value : undefined
 }

@@ -40,7 +40,10 @@ export class Failure {
   }
 }
 
-/** The input cannot be read. Not a failure of the condition: it counts as a match at every severity, and before other failures. */
+/**
+ * The input cannot be read. Not a failure of the condition: it counts as a match at every severity, and takes precedence over
+ * other failures.
+ */
 export class Unreadable extends Failure {}
 
 /** Why an operator or function has no result for these operands. The calling node adds the position. */
@@ -76,7 +79,7 @@ export interface History {
   origin(value: string | number): readonly string[]
 }
 
-/** Does what a condition will ask of the past, when a call has ended: a decision would wait for it. May throw OutOfSteps. */
+/** Prepares a history for a condition when a call has ended, so that no decision waits for it. May throw OutOfSteps. */
 export type Preparation = (history: History) => void
 
 export interface FactReader {

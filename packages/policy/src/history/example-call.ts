@@ -1,6 +1,6 @@
 /**
- * An example of a call with the past of its run, decided as an agent would: of `tacho policies test` and of the ready sets in the
- * console. The caller has checked its members.
+ * Decides an example of a call, with the past of its run, as an agent would: for `tacho policies test` and the ready sets in
+ * the console. The caller has checked the members of the example.
  */
 import { decide, type Policy } from '../decide.ts'
 import type { Facts } from '../language/variables.ts'

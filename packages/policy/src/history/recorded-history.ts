@@ -18,7 +18,7 @@ export class RecordedHistory {
   readonly history: RunHistory
   readonly #rules: () => readonly ToolLabels[]
   readonly #now: () => number
-  /** Texts of the user, because each model call repeats the conversation. */
+  /** Texts of the user that were read, because each model call repeats the conversation. */
   readonly #said = new Set<string>()
   /** Names and arguments of calls that models asked for, by id. */
   readonly #asked = new Map<string, { readonly name: string; readonly input: Fields | null }>()
@@ -27,14 +27,14 @@ export class RecordedHistory {
   /** Decisions by tool and input. */
   readonly #decisions = new Map<string, Action>()
 
-  /** @param now Unix time in milliseconds @param later of the run's history */
+  /** @param now Unix time in milliseconds @param later see `RunHistory` */
   constructor(rules: () => readonly ToolLabels[], now: () => number, later?: (act: () => void) => void) {
     this.history = new RunHistory(later)
     this.#rules = rules
     this.#now = now
   }
 
-  /** An event of the run. Other types do not change its past. */
+  /** Adds an event of the run. Events of other types do not change the history. */
   see(type: string, payload: unknown): void {
     const facts = fieldsOf(payload)
     if (type === 'LLM_CALL') this.converse(facts['messages'])
@@ -43,7 +43,7 @@ export class RecordedHistory {
     else if (type === 'TOOL_CALL') this.#ended(facts)
   }
 
-  /** The conversation so far, as a request to a model has it. */
+  /** Adds the conversation so far, from a request to a model. */
   converse(messages: unknown): void {
     if (typeof messages === 'string') return this.#userSaid(messages)
     if (!Array.isArray(messages)) return
@@ -86,7 +86,7 @@ export class RecordedHistory {
     if (outcome === 'never_ran') return
     if (typeof toolCallId === 'string') remember(this.#read, toolCallId)
     const hasFailed = error !== undefined
-    // The text of a failure that a model gets.
+    // After a failure, a model gets the text of the error.
     const read = hasFailed ? (isFields(error) ? error['message'] : error) : (output ?? null)
     const tool = {
       name: textOf(toolName),

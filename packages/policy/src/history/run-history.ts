@@ -2,7 +2,7 @@
  * History of a run, for conditions: `run.labels`, `run.calls` and `origin(value)`. A client keeps one for each run,
  * and the server makes one of recorded events. Bounded: 1,000 calls, inputs of 131,072 characters, and the index of values.
  *
- * Its own words beside the labels of tools:
+ * Labels that the history adds to those of tools:
  * - `user`: the user said it
  * - `unlabelled`: it came from a tool whose output has no label
  * - `unknown`: a part of the history is missing, such as the values that another process of the run read
@@ -47,9 +47,9 @@ const CALLS_MAX = 1_000
 const CARRIED_CALLS_MAX = 100
 const INPUT_CHARS_MAX = 131_072
 const CACHED_MAX = 256
-/** Fewer outputs are read at once: a timer would cost more. */
+/** Outputs of fewer characters are read at once: a timer would cost more. */
 const LATER_CHARS = 16_384
-/** Characters of outputs that wait to be read. Further outputs are dropped, to bound the memory of the host. */
+/** Maximum characters of outputs that wait to be read. Beyond it, all are read at once, to bound the memory of the host. */
 const UNREAD_CHARS_MAX = 1_048_576
 const PART_MS = 2
 
@@ -66,18 +66,18 @@ export class RunHistory implements History {
   readonly #unread: Generator<void>[] = []
   #unreadChars = 0
   #isPartDue = false
-  /** Values that another process read are missing. */
+  /** The run began in another process, whose values are missing. */
   #isContinued = false
 
   /**
-   * @param later calls a function in another turn of the host's loop: long outputs are then read in parts, or before the next
-   * value is looked up. Absent: they are read at once.
+   * @param later calls a function in another turn of the host's loop. With it, long outputs are read in parts, and the rest
+   * before the next value is looked up. Absent: they are read at once.
    */
   constructor(later?: (act: () => void) => void) {
     this.#later = later
   }
 
-  /** The run began in another process. @param carried undefined if that one kept no history */
+  /** Continues a run of another process. @param carried its history; undefined if that process kept none */
   continues(carried: CarriedHistory | undefined): void {
     this.#isContinued = true
     for (const label of carried?.labels ?? [HISTORY_LABELS.unknown]) this.#labels.add(label)
@@ -86,7 +86,7 @@ export class RunHistory implements History {
     this.#sortedLabels = undefined
   }
 
-  /** The user's own words. */
+  /** Adds words of the user. */
   said(words: unknown): void {
     this.#read(words, [HISTORY_LABELS.user])
   }
@@ -197,7 +197,7 @@ export class RunHistory implements History {
     else this.#unreadChars = 0
   }
 
-  /** 0 if there are too many sources: then the values cannot be distinguished. */
+  /** The bit of a label. 0 if there are too many labels to distinguish. */
   #bitOf(label: string): number {
     let bit = this.#sources.indexOf(label)
     if (bit < 0 && this.#sources.length < SOURCES_MAX) bit = this.#sources.push(label) - 1
@@ -210,7 +210,7 @@ export class RunHistory implements History {
 class Calls {
   readonly inOrder: Value[] = []
   readonly #ofTool = new Map<string, Value[]>()
-  /** Calls that still have an input, and its characters. */
+  /** Calls that still have their input, with its number of characters. */
   readonly #inputs: { readonly call: Map<string, Value>; readonly chars: number }[] = []
   #inputChars = 0
 

@@ -27,7 +27,7 @@ export interface LabelsOfCall {
 }
 
 /**
- * The labels of a call. Before it ran, `tool.output` is not known, and neither are the labels that depend on it. A rule whose
+ * The labels of a call. Before it runs, `tool.output` is not known, and neither are the labels that depend on it. A rule whose
  * condition cannot be evaluated gives the label `unknown` instead of its own.
  */
 export function labelsOfCall(rules: readonly ToolLabels[], facts: Facts): LabelsOfCall {
@@ -73,13 +73,13 @@ function evaluated(source: string, facts: Facts): boolean | undefined {
 }
 
 function isNamed(pattern: string, name: string): boolean {
-  // Rules in code may be without a tool.
+  // A rule in code may lack a tool.
   const [start = '', end] = String(pattern).split('*')
   if (end === undefined) return name === pattern
   return name.length >= start.length + end.length && name.startsWith(start) && name.endsWith(end)
 }
 
-/** Prepares a history for the next decision by these policies, when a call has ended. Compiles them once. */
+/** A function that prepares a history for the next decision by these policies. Call it when a call has ended. */
 export function preparedFor(policies: readonly { readonly condition: string }[]): Preparation {
   let all: readonly Preparation[] | undefined
   return (history) => {

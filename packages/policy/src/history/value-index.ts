@@ -1,13 +1,13 @@
 /**
- * Which values occur in texts, by source: a hash table of words, pairs of neighbouring words, and numbers. A value of several
- * words occurs if each pair of its neighbours does, so it can be found although no text has it whole (README: false hits). At
- * most 721 kB; values of texts that came after it was full are not found, and `isFull` says so.
+ * An index of the values in texts, by source: a hash table of words, pairs of neighbouring words, and numbers. A value of
+ * several words counts as found if each pair of neighbours occurs, even if no text contains the whole value (README: false
+ * hits). The index takes at most 721 kB. Once it is full, values of later texts are not found, and `isFull` is true.
  */
 import { isOfWord, numbersOf, numberText, plainOf, readings, spellings, TEXT_CHARS } from './words.ts'
 
 declare const crypto: { getRandomValues(numbers: Uint32Array): Uint32Array }
 
-/** Sources are bits. */
+/** Each source is a bit. */
 export const SOURCES_MAX = 16
 const SETS_MAX = 255
 
@@ -34,9 +34,12 @@ export class ValueIndex {
   #hashes = new Uint32Array(SLOTS_MIN)
   /** Places in `#sets`. */
   #sources = new Uint8Array(SLOTS_MIN)
-  /** Each set of sources that a value has. */
+  /** All sets of sources that occur. */
   readonly #sets = [0]
-  /** Four bits for each slot, by the low bits of a hash: 0 if no hash has them. In a table that is nearly full, a walk is long. */
+  /**
+   * Four bits for each slot, indexed by the low bits of a hash. A bit is 0 if no hash in the table has these low bits: this
+   * saves a walk over slots, which is long in a table that is nearly full.
+   */
   #bits = new Uint8Array(SLOTS_MIN / 2)
   #used = 0
   /** The last word of the text that is being read, or 0. */
@@ -48,7 +51,7 @@ export class ValueIndex {
     this.#put(hashOf(numberText(value), NUMBER), source)
   }
 
-  /** In parts of a few milliseconds, between which a host can do other things. @param source one bit */
+  /** Adds a text in parts of a few milliseconds, between which a host can do other work. @param source one bit */
   *add(text: string, source: number): Generator<void> {
     if (text.length > TEXT_CHARS) this.isFull = true
     for (const reading of readings(text.slice(0, TEXT_CHARS))) {
@@ -97,7 +100,7 @@ export class ValueIndex {
     for (let at = 0; at < plain.length; at++) {
       const start = at
       let hash = SEED
-      // Behind the end, `charCodeAt` is slow.
+      // `charCodeAt` is slow behind the end of a text.
       for (; at < plain.length; at++) {
         const code = plain.charCodeAt(at)
         if (!isOfWord(code)) break
@@ -130,7 +133,9 @@ export class ValueIndex {
     return this.#get(hashOf(joined, SEED)) | this.#findRest(joined, 0, 0, 0, undefined)
   }
 
-  /** The sources that have the rest of the value from a place on, behind the word before it. @param known by place and word */
+  /**
+   * The sources that have the rest of the value, after the word before it. @param known results by place and size of that word
+   */
   #findRest(joined: string, at: number, before: number, previous: number, known?: Map<number, number>): number {
     if (at === joined.length) return ~0
     const key = at * 8 + before
@@ -142,7 +147,7 @@ export class ValueIndex {
       const hash = mixed(unmixed)
       let pair = this.#get(hash)
       if (pair !== 0 && before !== 0) pair &= this.#get(pairOf(previous, hash))
-      // Most values end here: nothing has their first words.
+      // Most values end here: no text has their first words.
       if (pair !== 0) sources |= pair & this.#findRest(joined, at + size, size, hash, (ofRest ??= new Map()))
     }
     known?.set(key, sources)
@@ -169,7 +174,7 @@ export class ValueIndex {
     const sources = known | source
     if (sources === known) return
     let set = this.#sets.indexOf(sources)
-    // Far more than labels need, unless an attacker constructs them.
+    // Labels need far fewer sets, unless an attacker constructs them.
     if (set < 0 && this.#sets.length > SETS_MAX) this.isFull = true
     else {
       if (set < 0) set = this.#sets.push(sources) - 1
@@ -178,7 +183,7 @@ export class ValueIndex {
   }
 
   #get(hash: number): number {
-    // Most values are not there.
+    // Most values are not in the index.
     if (!this.#mayHave(hash)) return 0
     return this.#sets[this.#sources[this.#slotOf(hash)] as number] as number
   }
@@ -194,11 +199,11 @@ export class ValueIndex {
     bits[at] = (bits[at] as number) | (1 << (hash & 7))
   }
 
-  /** The slot of a hash, or the free one where it belongs. */
+  /** The slot of a hash, or the free slot for it. */
   #slotOf(hash: number): number {
     const last = this.#hashes.length - 1
     let slot = hash & last
-    // An odd step reaches each slot. In a table that is nearly full, the next slot would be the end of a long row.
+    // An odd step reaches each slot. A step of one would need many steps in a table that is nearly full.
     const step = (hash >>> 16) | 1
     while (this.#hashes[slot] !== 0 && this.#hashes[slot] !== hash) slot = (slot + step) & last
     return slot
@@ -221,7 +226,7 @@ export class ValueIndex {
   }
 }
 
-/** FNV-1a over UTF-16 units, mixed as MurmurHash3 ends. Never 0. */
+/** FNV-1a over UTF-16 units, with the final mix of MurmurHash3. Never 0. */
 function hashOf(text: string, kind: number): number {
   let hash = kind
   for (let at = 0; at < text.length; at++) hash = hashed(hash, text.charCodeAt(at))

@@ -1,7 +1,7 @@
 /**
- * The words of a text, in the form in which values are compared: what a model changes when it copies a value is gone. NFKC,
- * lower case, without invisible characters; white space and punctuation only divide words. Encodings that a model undoes are
- * read too: percent-encoding, HTML entities, escapes of JSON, base64 and hexadecimal.
+ * The words of a text, in the form in which values are compared. The form removes changes that a model makes when it copies a
+ * value: NFKC, lower case, no invisible characters; white space and punctuation only divide words. It also has the decoded text
+ * of encodings that a model can decode: percent-encoding, HTML entities, escapes of JSON, base64 and hexadecimal.
  */
 
 // Web standards of every runtime.
@@ -16,12 +16,14 @@ export const TEXT_CHARS = 262_144
 
 const ASCII = /^[\0-\x7f]*$/
 const INVISIBLE = /[\u00ad\u180e\u200b-\u200f\u202a-\u202e\u2060-\u2064\u2066-\u2069\ufeff]/g
-/** "name [at] example (dot) com". White space around it would be tried from each place of it again, in minutes. */
+/**
+ * "name [at] example (dot) com". With the white space around it, the pattern could take minutes: it would try each space.
+ */
 const SPELLED = /[[({<]\s*(?:at|dot)\s*[\])}>]/g
 /** A quick check before the full pattern: it takes a tenth of the time. */
 const MAY_BE_SPELLED = /[[({<]\s*(?:at|dot)/
 
-/** The words, divided by ASCII characters that `isOfWord` does not know. */
+/** The words, divided by ASCII characters that `isOfWord` does not accept. */
 export function plainOf(text: string): string {
   const isAscii = ASCII.test(text)
   const lower = (isAscii ? text : text.normalize('NFKC').replace(INVISIBLE, '')).toLowerCase()
@@ -33,10 +35,10 @@ export function isOfWord(code: number): boolean {
   return code > 127 || (code > 96 && code < 123) || (code > 47 && code < 58)
 }
 
-/** The text, and what its encodings hold. At most twice as long. */
+/** The text, and the decoded texts in it. At most twice as long. */
 export function readings(text: string): string[] {
   const read = spellings(text)
-  // Most texts have none. It looks at the last character that the shortest one would have, as Boyer and Moore do.
+  // Most texts have none. So check the last character of the shortest possible match first, as Boyer and Moore do.
   for (let from = 0; from + ENCODED_MIN <= text.length;) {
     let at = from + ENCODED_MIN
     while (at > from && ENCODES[text.charCodeAt(at - 1)]) at--
@@ -54,11 +56,11 @@ export function readings(text: string): string[] {
 }
 
 /**
- * The text, and what its escapes hold. For a value that is looked up: base64 in it may hold any words that the user said, beside
- * the address that a stranger wrote.
+ * The text, and its decoded escapes. Used for a value that is looked up: its base64 is not decoded, because that may contain
+ * words of the user beside an address that a stranger wrote.
  */
 export function spellings(text: string): string[] {
-  // Most texts have none, and a pattern takes longer to say so.
+  // Most texts have no escapes, and a pattern takes longer to find that out.
   if (!text.includes('%') && !text.includes('&') && !text.includes('\\')) return [text]
   const decoded = text.replace(ESCAPES, unescaped)
   return decoded === text ? [text] : [text, decoded]
@@ -95,7 +97,7 @@ function hexBytes(digits: string): Uint8Array {
 const UTF_8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true })
 const CONTROL = /(?![\t-\r])\p{Cc}/u
 
-/** Undefined if the bytes are no text that a model would read. */
+/** Undefined if the bytes are not a text that a model would read. */
 function textOf(bytes: Uint8Array): string | undefined {
   try {
     const text = UTF_8.decode(bytes)
