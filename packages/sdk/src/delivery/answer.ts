@@ -1,12 +1,12 @@
 import type { HttpResult, Reply } from './http.ts'
 
-/** An item in neither was accepted. */
+/** The verdict on each item. An item in neither set was accepted. */
 export interface PerEvent {
   readonly kind: 'events'
   readonly retry: ReadonlySet<string>
   /** Reasons by event id. */
   readonly rejected: ReadonlyMap<string, string>
-  /** Items that are sent again were corrected, so send them now. */
+  /** Retry without a backoff, because the items were corrected. */
   readonly now?: true
 }
 
@@ -20,7 +20,7 @@ export type Verdict =
 
 export type KeyRefusal = 'unauthorized' | 'forbidden'
 
-/** @param read of a 2xx; undefined if it is not from Tacho. */
+/** @param read reads the JSON of a 2xx answer; undefined if it is not from Tacho. */
 export function verdictOf(
   result: HttpResult,
   ids: readonly string[],

@@ -1,9 +1,9 @@
 import type { QueuedItem } from './queue.ts'
 
-/** By the address of a service whose clock is behind this machine's: an event's fields with the time of the service. */
+/** Corrects the time in an event's fields. By the address of a service whose clock is behind this machine's. */
 export const corrections = new Map<string, (fields: string) => string>()
 
-/** The batch in pieces. One event of each recorder reports earlier drops. */
+/** The batch in pieces. The first event of each recorder in it reports the drops so far. */
 export function piecesOf(batch: readonly QueuedItem[], baseUrl: string): string[] {
   const corrected = corrections.get(baseUrl)
   const toldReasons = new Set()

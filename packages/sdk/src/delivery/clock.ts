@@ -1,20 +1,20 @@
 /**
- * A container or a resumed machine may have a wrong clock. The service refuses events that are too far ahead of its own: then
- * its `Date` says by how much, and all events are sent with that much less, so their order stays.
+ * A container or a resumed machine may have a wrong clock. The service refuses events that are too far ahead of its own
+ * clock. The `Date` of the refusal shows the difference. The client subtracts it from all events, so their order stays.
  */
 import type { PerEvent } from './answer.ts'
 import { corrections } from './batch.ts'
 import type { Diagnostics } from './diagnostics.ts'
 
 const SURELY_MS = 60_000
-/** The service rejects events that are this far ahead. */
+/** A clock this far behind is reported. The service rejects events that are as far ahead. */
 const SAID_MS = 300_000
 
 const offsets = new Map<string, number>()
 /** Addresses for which a slow clock was reported. */
 const behind = new Set<string>()
 
-/** The verdict, with what is sent again by the corrected clock. */
+/** The verdict. Events that were rejected because this clock is ahead are retried at once, with a corrected time. */
 export function byServiceClock(
   baseUrl: string,
   offset: number,

@@ -1,4 +1,4 @@
-/** Later changes by the host have no effect. */
+/** Copies values of the host, so that later changes by the host have no effect. */
 import { readSafely } from '../recording/json.ts'
 import { LIMITS } from '../limits.ts'
 
@@ -19,7 +19,7 @@ export function detached(value: unknown): unknown {
 }
 
 /**
- * A copy of what JSON can hold without changing it, and of Dates. A copy of an object with a getter has no copy itself.
+ * Copies values that JSON can hold without changing them, and Dates. A copy of an object with a getter cannot be copied again.
  * @param onDate makes the copy of a Date, by default a Date. @throws a text that says why the value has no copy.
  */
 export function copyPlain(source: unknown, onDate = (date: Date): unknown => new Date(date)): unknown {

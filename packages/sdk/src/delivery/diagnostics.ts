@@ -71,7 +71,7 @@ export interface Diagnostics {
   headers?: Record<string, string> | undefined
 }
 
-/** @internal Without a host listener, each code is written to the console once, except information. */
+/** @internal Without a host listener, each code is written to the console once, except those of level `info`. */
 export function createDiagnostics(onDiagnostic: OnDiagnostic | undefined, { now }: Pick<Runtime, 'now'>): Diagnostics {
   const received = { recorded: 0, recovered: 0, shortened: 0 }
   const delivered = { accepted: 0, rejected: 0, retried: 0, requests: 0, failedRequests: 0 }
@@ -105,7 +105,7 @@ export function createDiagnostics(onDiagnostic: OnDiagnostic | undefined, { now 
   }
 }
 
-/** @internal A misspelt option would have no effect in silence. */
+/** @internal Reports an unknown option: a misspelt one would silently have no effect. */
 export function noteUnknown(
   { report }: Pick<Diagnostics, 'report'>,
   of: string,

@@ -1,6 +1,6 @@
 /**
- * Sends what a flush covers in the host's request that waits for it. Nothing here waits for a promise or a timer of another
- * request: where platforms bind them to it, they may never resolve, or resume the wrong one.
+ * Sends the items of a flush in the host's request that waits for it. Nothing here waits for a promise or a timer of another
+ * request: platforms may bind these to their request, so they may never resolve, or resume the wrong request.
  *
  *   queued ---------> sent by this flush --------answer----> done
  *   sent by another --answer-------------------------------> done
@@ -15,8 +15,8 @@ const LOOK_MS = 10
 const PATIENCE_MS = 500
 
 /**
- * Sends a queued batch, or one that another request sends since `patienceMs`. Undefined if there is none; `over` when the flush
- * ended, or the service refuses the key.
+ * Sends a queued batch, or one that another request has been sending for `patienceMs`. Undefined if there is none; `over`
+ * when the flush ended, or the service refuses the key.
  */
 type SendNext = (patienceMs: number) => Promise<void> | 'over' | undefined
 

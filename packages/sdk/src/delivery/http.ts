@@ -39,11 +39,11 @@ export type HttpResult = Reply | NoReply
 export type Request = (method: string, path: string, request: HttpRequest) => Promise<HttpResult>
 
 const REPLY_BYTES_MAX = 1_048_576
-/** Next.js keeps answers otherwise: policies and approvals would be old ones. */
+/** Without this option, Next.js caches answers: policies and approvals would be outdated. */
 function uncachedOption(isNode: boolean): { cache?: 'no-store' } {
   try {
     const option = { cache: 'no-store' } as const
-    // Node would load all of its fetch for the question. A hook of a coding agent has no time for that.
+    // This check would make Node load all of its fetch, which takes too long for a hook of a coding agent.
     if (!isNode) void new Request('a:', option)
     return option
   } catch {
@@ -60,8 +60,8 @@ export interface Connection {
   readonly timer: Runtime['timer']
   readonly isNode: boolean
   /**
-   * The client's end calls them, unless the request has a signal. They are plain functions, because edge workers forbid an
-   * AbortController outside a request, and that of another request.
+   * Functions that end the requests without a signal, called at the client's end. They are plain functions, because edge
+   * workers forbid an AbortController outside a request, and one of another request.
    */
   readonly ends: Set<() => void>
 }
@@ -81,7 +81,7 @@ export async function sendRequest(
   const ended = new Promise<never>((_, reject) => {
     controller.signal.addEventListener('abort', () => reject(new Error(reason)))
   })
-  // A request that was aborted before it began does not wait for it.
+  // If the request is aborted before it begins, nothing waits for this promise.
   ended.catch(() => undefined)
   const timeout = timer(timeoutMs, () => stop('timeout'))
   if (!signal) ends.add(onAbort)

@@ -61,7 +61,7 @@ export interface IssueRecordCounters {
   readonly retried: number
 }
 
-/** With the other fields, a record stays below the 256 KiB of the interface. */
+/** With these limits, a whole record stays below the 256 KiB of the interface. */
 const PAYLOAD_BYTES_MAX = 131_072
 const EVIDENCE_BYTES_MAX = 65_536
 
@@ -69,7 +69,7 @@ const MEMBERS = ['recordKind', 'detectionType', 'policyId', 'eventId', 'promptVe
 
 /** @internal */
 export const ISSUE_BOUNDS = { maxQueuedEvents: 1_000, maxQueuedBytes: 4 * 1_048_576 }
-/** The sender reports nothing else here: events tell whether the service answers. */
+/** Reported codes of the sender, by its own name. All other codes are left to the sender of events. */
 const CODES: Readonly<Record<string, string>> = {
   event_rejected: 'issue_record_rejected',
   events_dropped: 'issue_record_dropped',
@@ -79,7 +79,7 @@ const CODES: Readonly<Record<string, string>> = {
 
 /** @internal */
 export class IssueRecords {
-  /** When the spool, if any, has returned the records it kept. */
+  /** Resolves when the spool, if any, has returned its records. */
   opened: Promise<unknown> | undefined
   readonly sender: Sender
   readonly counts: Diagnostics
@@ -115,7 +115,7 @@ export class IssueRecords {
 
   /**
    * Never throws and never waits. The `clientRecordId` is the same in every attempt; undefined if the record is
-   * dropped. @param as another process looks for the record.
+   * dropped. @param as the name by which another process looks for the record.
    */
   report(scope: RunScope | undefined, report: IssueReport, as?: RecordName): string | undefined {
     this.counts.count('recorded')
@@ -136,7 +136,7 @@ export class IssueRecords {
     return this.sender.flush(timeoutMs)
   }
 
-  /** A serverless function must run while records wait. */
+  /** Keeps a serverless function running while records wait. */
   #handOver(): void {
     const { waitUntil, flushTimeoutMs } = this.#core.settings
     if (!waitUntil || this.#isHandedOver) return
@@ -184,7 +184,7 @@ export class IssueRecords {
   }
 }
 
-/** 401 and 403 of a proxy do not concern the record. */
+/** Statuses that do not make a record faulty: a proxy may answer 401 or 403. */
 const TEMPORARY: ReadonlySet<number> = new Set([401, 403, 408, 429])
 
 /** @internal A 2xx from something else, such as a proxy's page, confirms nothing. */

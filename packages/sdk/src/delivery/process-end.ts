@@ -69,7 +69,7 @@ function listen(host: HostProcess, event: string, listener: Listener): void {
   if (listening.has(event)) return
   listener[OURS] = true
   listening.set(event, listener)
-  // First, so that the host's own listeners can be counted: those of `once` are gone after they were called.
+  // First, so that the host's own listeners can be counted: those of `once` are removed when they are called.
   host.prependListener(event, listener)
 }
 
@@ -110,7 +110,7 @@ function onExit(code: unknown): void {
 
 const bySignal = (signal: string) => noted(signal, `The process was ended by ${signal}.`)
 
-/** The stack of an error of the SDK would not help. */
+/** An error without a stack, which would only show the SDK. */
 function noted(name: string, message: string): Failure {
   return { error: Object.assign(new Error(message), { name, stack: undefined }) }
 }

@@ -1,4 +1,4 @@
-/** Bounded in number and bytes. The oldest leave first; outcomes and policy decisions leave last. */
+/** A queue, bounded in number and bytes. A full queue drops the oldest first, and outcomes and policy decisions last. */
 import type { Recorder } from '../recording/context.ts'
 import type { DropReason } from './diagnostics.ts'
 import { byteLength } from '../recording/text.ts'
@@ -10,7 +10,10 @@ interface Identity {
   readonly recorder?: Recorder | undefined
 }
 
-/** JSON without its last brace. In pieces, because joining large texts copies them: the first has the fields before the payload. */
+/**
+ * JSON without its last brace. The first piece has the fields before the payload. In pieces, because joining large texts copies
+ * them.
+ */
 export type Written = readonly string[]
 
 export class QueuedItem {
@@ -20,9 +23,9 @@ export class QueuedItem {
   readonly isProtected: boolean
   readonly sequence: number
   attempts = 0
-  /** Recorder that notes a loss. */
+  /** Recorder that counts this item if it is dropped. */
   readonly recorder: Recorder | undefined
-  /** UTF-8 bytes of `json`; about as many until it is written. */
+  /** UTF-8 bytes of `json`; an estimate until it is written. */
   bytes: number
   #written: Written = []
   #write: (() => Written) | undefined
@@ -103,7 +106,7 @@ export class Queue {
     return this.#bytes
   }
 
-  /** Returns what was dropped to make room, perhaps the new event. */
+  /** Adds an event. Returns the events that were dropped to make room, perhaps the new one. */
   add(event: QueuedItem): readonly QueuedItem[] {
     ;(event.isProtected ? this.#protected : this.#ordinary).push(event)
     this.#bytes += event.bytes
@@ -120,7 +123,7 @@ export class Queue {
     return this.#drafts.size === 0 || this.length - this.#drafts.size >= this.#bounds.maxBatch
   }
 
-  /** About `maxBytes` of the oldest drafts. Returns what was dropped, because drafts can grow. */
+  /** Writes about `maxBytes` of the oldest drafts. Returns the events that were dropped because drafts grew. */
   write(maxBytes: number): readonly QueuedItem[] {
     let room = maxBytes
     for (const event of this.#drafts) {
@@ -153,7 +156,7 @@ export class Queue {
     return dropped
   }
 
-  /** The oldest that fit. Each must be finished or put back. */
+  /** Takes the oldest events, as many as fit. Each must be finished or put back. */
   take(maxEvents: number, maxBytes: number): QueuedItem[] {
     const batch: QueuedItem[] = []
     for (let bytes = 0; batch.length < maxEvents;) {
@@ -188,7 +191,7 @@ export class Queue {
     }
   }
 
-  /** Taken events stay taken. */
+  /** Empties the queue and returns its events. Events that were taken before stay taken. */
   clear(): QueuedItem[] {
     const events = this.take(Infinity, Infinity)
     this.finish(events)

@@ -10,7 +10,7 @@ const RETRY_AFTER_SPREAD_MS = 500
 /** Wait after the service refused the key. */
 export const REFUSED_MS = 300_000
 
-/** Full jitter: from 0 to the doubled bound. `failures` counts consecutive failures from 1. */
+/** Full jitter: from 0 to a bound that doubles with each failure. `failures` counts consecutive failures from 1. */
 export function backoffMs(failures: number, random: number): number {
   return random * Math.min(BACKOFF_MAX_MS, BACKOFF_BASE_MS * 2 ** (failures - 1))
 }

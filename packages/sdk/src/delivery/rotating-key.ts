@@ -1,6 +1,6 @@
 /**
- * A key that the host gives by a function: it is asked for at first use, and again after the service refused it. Loaded only
- * where the key is a function.
+ * A key that a function of the host returns. The SDK calls the function at first use, and again after the service refuses
+ * the key. Loaded only if the key is a function.
  *
  *   unknown --first request--> known --401--> asked again --another key--> the request is repeated once
  *      ^                        ^                 |
@@ -16,13 +16,13 @@ import type { Runtime } from './runtime.ts'
 export interface RotatingKey {
   /** Empty until it is known. */
   readonly known: string
-  /** Rejects if the function gives none in time. */
+  /** Rejects if the function returns no key in time. */
   get(timeoutMs: number): Promise<string>
-  /** Sends again with another key after a refusal. A refused key is no answer. */
+  /** Sends again with another key after a refusal. If both are refused, nothing was answered. */
   send(act: (apiKey: string) => Promise<HttpResult>, timeoutMs: number): Promise<HttpResult>
 }
 
-/** After a refused key, the function is not asked again for this long. */
+/** Pause before the next call of the function, if it returned the refused key again. */
 const SAME_KEY_MS = 5_000
 const KEY = /^[\x21-\x7e]+$/
 

@@ -15,14 +15,14 @@ export interface FetchInit {
   headers: Record<string, string>
   redirect?: 'manual'
   cache?: 'no-store'
-  /** A text or a Uint8Array. The types of hosts differ in this and in the next one. */
+  /** A text or a Uint8Array. Hosts have different types of `body` and `signal`. */
   // oxlint-disable-next-line typescript/no-explicit-any
   body?: any
   // oxlint-disable-next-line typescript/no-explicit-any
   signal?: any
 }
 
-/** @internal A body in pieces as a text, which any fetch takes. */
+/** @internal Joins a body in pieces to a text, which any fetch accepts. */
 export function inOnePiece<Init extends FetchInit>(init: Init): Init {
   return Array.isArray(init.body) ? { ...init, body: init.body.join('') } : init
 }
@@ -58,7 +58,7 @@ export interface Runtime {
   /** Calls `act` after the host's current synchronous code. */
   soon(act: () => void): void
   fetch: Fetch
-  /** Default: 500. A test's slow machine is no late start of a run. */
+  /** Default: 500. Tests set Infinity, because on a slow machine a run could seem to start late. */
   lateStartMs?: number
 }
 
@@ -74,7 +74,7 @@ interface Timers {
   setImmediate?: (act: () => void) => unknown
 }
 
-/** @internal As they are at the import: fake timers of a test would stop deliveries and deadlines. Node's own replace them. */
+/** @internal Read at the import: fake timers of a test would stop deliveries. In Node, those of `node:timers` replace them. */
 export const timers: Timers = { setTimeout: globalThis.setTimeout, clearTimeout: globalThis.clearTimeout }
 const { now } = Date
 
@@ -95,7 +95,7 @@ export const hostRuntime: Runtime = {
   timer(ms, act, holdsProcess) {
     // Browsers refuse to call them as methods.
     const { setTimeout: startTimer, clearTimeout: stopTimer } = timers
-    // Edge workers forbid them while they load a module: the next flush does without.
+    // Edge workers forbid timers while they load a module. The next flush needs none.
     const handle = readSafely(() => outside(() => startTimer(act, Math.min(ms, TIMER_MAX_MS))), undefined)
     if (handle === undefined) return { cancel: () => undefined }
     // Some runtimes return a number, without `unref`: their timers do not keep a process running.

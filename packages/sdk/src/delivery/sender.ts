@@ -11,7 +11,7 @@
  * Only `#enter` changes the state. Items leave the queue before a request begins. When it ends, for any reason, they
  * are finished or put back. Events and issue records have a sender each.
  *
- * Edge workers bind timers and requests to the host's request that began them: they end with it, without a word. There,
+ * Edge workers bind timers and requests to the host's request that began them: they end silently with it. There,
  * each flush sends by itself (flush-here.ts), beside this machine.
  */
 import type { KeyRefusal, Verdict } from './answer.ts'
@@ -33,12 +33,12 @@ export interface SenderSettings extends Bounds {
   readonly isBound: boolean
 }
 
-/** @internal Within `requestTimeoutMs`. */
+/** @internal Resolves within `requestTimeoutMs`. */
 export type Deliver = (batch: readonly QueuedItem[]) => Promise<Verdict>
 
-/** An answer this long after its timeout never comes: a frozen function lost its connection. */
+/** A request that is not over this long after its timeout is lost: a function was frozen and lost its connection. */
 const LOST_MS = 5_000
-/** Written between two turns of the host: masking more would make it wait. */
+/** Bytes that are written between two turns of the host. Masking more would make the host wait. */
 const WRITTEN_BYTES = 262_144
 
 type State = 'idle' | 'waiting' | 'sending' | 'closed'
@@ -46,7 +46,7 @@ type Outcome = 'sent' | 'rejected' | 'dropped'
 
 /** @internal */
 export interface Flush {
-  /** Covers the events up to this one. */
+  /** Sequence number of the last event that it covers. */
   readonly upTo: number
   readonly counts: Record<Outcome, number>
   left: number
@@ -144,7 +144,7 @@ export class Sender {
   }
 
   async #flushHere(flush: Flush): Promise<void> {
-    // Their timers may have ended with another request.
+    // The timers behind these flags may have ended with another request.
     this.#isSoon = this.#isWriting = false
     const { flushHere } = await import('./flush-here.ts')
     await flushHere(flush, this.#runtime, (patienceMs) => {
@@ -169,7 +169,7 @@ export class Sender {
     this.#drop([...taken, ...this.#queue.clear()], reason)
   }
 
-  /** The process's end blocks until it is sent. Empty if there is none. */
+  /** Takes the batch that the end of the process sends while it blocks. Empty if there is nothing to send. */
   takeAtEnd(): QueuedItem[] {
     if (this.#state === 'closed' || this.#refusal) return []
     // The answer to a request under way comes too late. The service stores an item once.
@@ -214,7 +214,7 @@ export class Sender {
     if (this.#state === 'waiting') this.#wait()
   }
 
-  /** Between two turns of the host. */
+  /** Writes drafts between two turns of the host. */
   #writeSoon(): void {
     if (this.#isWriting || this.#isHeld || !this.#queue.hasDrafts) return
     this.#isWriting = true
@@ -225,7 +225,7 @@ export class Sender {
     })
   }
 
-  /** A record call must not pay for the request. */
+  /** Sends after the current code of the host: a record call must not wait for the request. */
   #sendSoon(): void {
     if (this.#isSoon) return
     this.#isSoon = true

@@ -1,10 +1,10 @@
 /**
- * Keeps what waits for delivery in files. Node, Bun and Deno only; loaded when an option asks for it.
+ * Stores undelivered items in files. Only in Node, Bun and Deno; loaded if an option asks for it.
  *
  * Each process appends lines to its own segments. The operating system has a line once `append` returns. The line then
  * survives the end of the process, including SIGKILL, but not a power failure. A segment is deleted when all its lines
- * are delivered, rejected or dropped. The next process takes over the segments of dead ones. It sends lines again that
- * were already delivered, under the same ids, and the service ignores the duplicates.
+ * are delivered, rejected or dropped. A process takes over the segments of dead processes. It may send delivered lines
+ * again: they have the same ids, and the service ignores the duplicates.
  */
 import * as fs from 'node:fs'
 import { hostname } from 'node:os'
@@ -54,7 +54,7 @@ export interface SpoolParts {
 const RECOVER_MS = 60_000
 
 const SEGMENT_BYTES = 1_048_576
-/** Maximum size of a segment: its last line began before `SEGMENT_BYTES`. */
+/** Maximum size of a segment. A line that begins before `SEGMENT_BYTES` may end behind it. */
 const FILE_BYTES_MAX = 2 * SEGMENT_BYTES
 const SLICE_BYTES = 65_536
 /** Lines of a slice that are queued before the host's code runs. */
@@ -79,7 +79,7 @@ interface Segment {
 const owned = new Set<string>()
 const startedAt = Math.round(Date.now() - process.uptime() * 1_000)
 let hostName: string | undefined
-/** Deno asks for a permission, so only who uses a spool needs it. */
+/** Deno asks for a permission, so this is read only if a spool is used. */
 const host = () => (hostName ??= hostname().replace(/[^\w-]/g, '-'))
 const { O_APPEND, O_RDWR } = fs.constants
 /** How a segment's name begins: host, number and start of its process, and an id. Other files in the folder are the user's own. */
@@ -107,7 +107,7 @@ export async function openSpool<Fields>(folder: string, user: SpoolUser<Fields>,
     }
     runtime.timer(RECOVER_MS, () => void (user.isOpen() && recover()))
   }
-  // A constructor does not read files of others.
+  // The constructor of a client must not read files of other processes.
   await new Promise<void>((resolve) => runtime.soon(resolve))
   await recover()
 }
@@ -181,7 +181,7 @@ class Spool<Fields> implements Keeper {
     }
   }
 
-  /** Leaves undelivered items for the next client, of this process too: segments this old have no owner. */
+  /** Leaves undelivered items to the next client, also of this process: a segment with the time 0 has no owner. */
   close(): void {
     this.#heartbeat?.cancel()
     for (const { descriptor, file } of this.#segments) {
@@ -314,7 +314,7 @@ class Spool<Fields> implements Keeper {
     this.#attempt(() => fs.futimesSync(descriptor, now, now))
   }
 
-  /** Undefined if the disk fails; then the spool is not used. */
+  /** Undefined if the disk fails. From then on, the spool is not used. */
   #attempt<T>(act: () => T): T | undefined {
     if (this.#hasFailed) return undefined
     try {
@@ -340,7 +340,7 @@ class Spool<Fields> implements Keeper {
   }
 }
 
-/** Anyone may write to a shared folder, and our key must not deliver that. */
+/** Whether this user wrote the file. We must not send files of others in a shared folder with our key. */
 function isOurs({ uid }: fs.Stats): boolean {
   return typeof process.getuid !== 'function' || uid === process.getuid()
 }

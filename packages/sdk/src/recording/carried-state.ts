@@ -6,7 +6,7 @@ export interface OpenCall {
   readonly inputHash: string
   /** Distinguishes the calls of a run with this tool and input: their number, or the caller's own text. */
   readonly key: number | string
-  /** How many approvals of the caller's text were spent before. Absent: none. */
+  /** Number of earlier approvals for the caller's text that are spent. */
   readonly spent?: number
   /** ISO 8601; null if the service did not say. */
   readonly expiresAt: string | null

@@ -1,4 +1,4 @@
-/** Recognised by their checksums, however they are grouped. Loaded if enabled. */
+/** Recognises card and account numbers by their checksums, however they are grouped. Loaded if enabled. */
 
 import { CARD_RUN, IBAN_RUN } from './number-runs.ts'
 
@@ -31,7 +31,7 @@ export const IBAN: NumberForm = {
   mark: '[masked:iban]',
 }
 
-/** A number begins and ends with a group; the longest first, because other digits may stand beside it. */
+/** Masks numbers that begin and end with a group. Tries the longest first, because other digits may be next to it. */
 export function maskNumbers(text: string, form: NumberForm): string {
   return text.replace(form.run, (run) => {
     const { start, minChars, maxChars, mark } = form
@@ -77,7 +77,7 @@ function valueOf(code: number): number | undefined {
 /** Luhn by prefix sums over the run of digits: one with the digits at even places doubled, one with those at odd places. */
 function cardNumbers(digits: Uint8Array): (from: number, to: number) => boolean {
   const sums = [new Uint32Array(digits.length + 1), new Uint32Array(digits.length + 1)] as const
-  /** Start of the equal digits before each end. */
+  /** For each end, where the equal digits before it begin. */
   const equalFrom = new Uint32Array(digits.length + 1)
   for (let place = 0; place < digits.length; place++) {
     const digit = digits[place] ?? 0
@@ -92,7 +92,7 @@ function cardNumbers(digits: Uint8Array): (from: number, to: number) => boolean 
   }
 }
 
-/** ISO 13616: modulo 97 of the number without its first four characters, and these after it, is 1. */
+/** ISO 13616: with its first four characters moved to the end, the number modulo 97 is 1. */
 function ibans(iban: Uint8Array): (from: number, to: number) => boolean {
   return (from, to) => {
     let remainder = 0

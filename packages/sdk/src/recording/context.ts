@@ -21,11 +21,11 @@ export interface RunScope {
   readonly state: RunState
   /** State from the handle with which a Recorder resumes the run. */
   readonly handed?: CarriedState | undefined
-  /** Approvals are requested in its name. */
+  /** Client id under which approvals are requested. */
   readonly approvalClientId: string
   /**
-   * Trace for events outside a span of OpenTelemetry: that of the request or process in which the run started, or of its own
-   * requests.
+   * Trace of events outside a span of OpenTelemetry: that of the request or process in which the run started, or one that
+   * `traceparent` began.
    */
   trace?: Trace | undefined
   /** When the host entered it. Undefined after its first event. */
@@ -95,8 +95,8 @@ export const isWorkerd =
   (globalThis as { navigator?: { userAgent?: unknown } }).navigator?.userAgent === 'Cloudflare-Workers'
 
 /**
- * Background work is no part of the request in which a host first uses the SDK: its requests would be in that trace for
- * ever, and Next.js forbids clocks while it prerenders. In workerd it is: nothing outlives its request there.
+ * Runs background work outside the request in which a host first uses the SDK. Otherwise its requests would stay in that trace
+ * forever, and Next.js forbids clocks while it prerenders. In workerd, it stays in the request: nothing outlives a request.
  */
 export const outside =
   // Some edge runtimes have a stub that throws.

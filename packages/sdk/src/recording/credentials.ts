@@ -1,4 +1,4 @@
-/** By the name of a field, by form, and by an assignment such as `password=…` in a text. */
+/** Recognises credentials by the name of their field, by their form, and by an assignment such as `password=…` in a text. */
 
 /** Parts of names that are secret anywhere in a name. SECRET_NAME also looks at whole names and their ends. */
 const PARTS =
@@ -9,11 +9,11 @@ const SECRET_NAME = new RegExp(`${PARTS}|^(?:bearer|(?:x-|--?)?(?:${WORDS}))$|to
 const SECRET_WORD = /(?:^|[-_. a-z\d])P(?:ass|wd)$|(?:^|[-_. ])(?:pass|pwd|PASS|PWD)$/
 /** Texts under such a name are secrets; numbers are usage counters. */
 const COUNTER_NAME = /tokens$/i
-/** A longer name has no other characters: sentences and texts with quotes name nothing. */
+/** A longer text is a name only without other characters, such as spaces. A shorter one is a name only without quotes. */
 const NAME_CHARS = 64
 const NAME = /^[\w.-]*$/
 
-/** `counter`: only what is no number is a secret. */
+/** `counter`: its numbers are no secrets, other values are. */
 export type NameKind = 'secret' | 'counter' | 'plain'
 
 export function kindOfName(name: string): NameKind {
@@ -53,8 +53,8 @@ const BETWEEN = String.raw`(?:[\s"'\x60\\]|(?<=\\)[nrtvf])`
 /** Follows a name: the sign that assigns its value, or the end of a JSON string that is the name. */
 const SIGN = String.raw`${BETWEEN}{0,80}(?:[:=>]|(?<=")[,}\]])|${BETWEEN}{80}`
 /**
- * These match everything in JSON text that is recognised here, and more, but few texts that only speak of passwords. Every
- * event is searched for both. Each alternative of the first begins with a letter that is rare in texts, and looks around it.
+ * Every event is searched with these two. They match all JSON text in which this file recognises a credential, and few texts
+ * that only mention passwords. Each alternative of the first begins with a letter that is rare in texts, and looks around it.
  */
 export const MAYBE_NAMED = new RegExp(
   [
@@ -87,7 +87,7 @@ const NESTED = /[[{][^\]}]*[\]}]?/y
 const BARE = /(?:[^\s"'`&,;\\]|\\(?!["'`nrt]))+/y
 /** The value of a header may have spaces and semicolons, and may follow its name in a list. */
 export const HEADER_NAME = /^(?:(?:set-)?cookie|(?:proxy-)?authorization|(?:x|-)-[\w-]+)$/i
-/** With the quoted parameters of a header; a quote after the padding of Base64 ends the value. */
+/** The rest of a line, with the quoted parameters of a header. A quote after the padding of Base64 ends the value. */
 const LINE = /(?:=\\{0,15}"(?=[^\s,;)}\]\\])[^\r\n"\\]{0,1024}\\{0,15}"?|[^\r\n"'`\\])+/y
 /** A block of YAML: the lines after `|` or `>` that are indented. */
 const BLOCK = /[|>](?:.|[\r\n]{1,9}[ \t])+/y
@@ -126,7 +126,10 @@ function valueAt(pattern: RegExp, text: string, index: number): RegExpExecArray 
   return pattern.exec(text)
 }
 
-/** A number at the beginning, such as `-5` or `1e3`, or the mark `[NaN]`: the service says which it cannot count. */
+/**
+ * Whether a text begins with a number, such as `-5` or `1e3`, or the mark `[NaN]`. These stay, so that the service can report
+ * numbers that it cannot count.
+ */
 export function isCount(text: string): boolean {
   return /^\[?-?(\d[\d.,]{0,20}(e[+-]?\d{1,9})?|Infinity|NaN)(?!\w)/i.test(text)
 }

@@ -2,7 +2,7 @@
 
 const BEGIN = /[[{](?=\s{0,99}(?:\\{0,15}"|[[{]))|"(?=\s{0,99}\\{0,15}["[{])/g
 const ENCODED = /"(?:[^"\\]|\\[^])*"/y
-/** Reads of each character, on average: brackets that are never closed are read again and again. */
+/** Maximum reads of each character, on average. Otherwise, unclosed brackets would be read again and again. */
 const READS = 8
 
 /**

@@ -13,7 +13,7 @@ export type Payload = Readonly<Record<string, unknown>>
 
 /** @internal */
 export interface Captured {
-  /** About as many as its JSON text has. */
+  /** About the size of its JSON text. */
   readonly bytes: number
   /** Masked and bounded JSON text, in pieces. `maxBytes`: default and most 256 KiB. Never throws. */
   write(maxBytes?: number): readonly string[]
@@ -63,7 +63,7 @@ export interface NewEvent {
   readonly spanId?: string | undefined
 }
 
-/** @internal Only what a host may say. */
+/** @internal Keeps the members that a host may set, and reports others. */
 export function draftOf({ report }: Pick<Diagnostics, 'report'>, event: NewEvent): Draft {
   const { type, label, payload, at, eventId, spanId, ...others } = event
   const faults = Object.keys(others).map((name) => `an unknown member ${cutText(name, 40)}`)
@@ -77,7 +77,7 @@ export function draftOf({ report }: Pick<Diagnostics, 'report'>, event: NewEvent
 export interface Draft extends NewEvent {
   /** Default: the current span. */
   readonly span?: Span | undefined
-  /** The recorder records nothing after it. An outcome always says so. */
+  /** The recorder records nothing after this event. Default: true for an outcome. */
   readonly isLast?: boolean
 }
 
@@ -88,7 +88,7 @@ export interface EventParts {
   readonly timestamp: number
   readonly payload: Captured
   readonly sequence: number
-  /** By its recorder. 0: the service does not miss it. */
+  /** Number of the event in its recorder. 0: none, so the service cannot notice its loss. */
   readonly number: number
   readonly labelOf: (label: string) => string
 }

@@ -42,7 +42,7 @@ function factsOf(thrown: unknown): Facts {
       typeof message === 'string' && {
         type: nameOf(thrown),
         message: shortenedAtWord(message, MESSAGE_CHARS),
-        // The host's members may have any type. A minified class is known by these alone.
+        // The host's members may have any type. Only these identify a minified class.
         ...(/^[\w.-]{1,99}$/.test(code as string) && { code }),
         ...(status! > 99 && { status: status! }),
       }

@@ -8,9 +8,9 @@ export interface JsonText {
   /** Made when it is read. */
   readonly text: string
   readonly isCut?: boolean | undefined
-  /** Of which the text is made. */
+  /** The value that the text encodes. */
   readonly value?: unknown
-  /** About as many as the text has. */
+  /** About the size of the text. */
   readonly bytes?: number
 }
 
@@ -27,7 +27,10 @@ const FIELDS_MAX = 43_690
 /** Longer texts are not read at all: reading even the beginning may first join their parts in memory. */
 const TEXT_MAX = 67_108_864
 const TOO_LARGE = 'too large'
-/** Until the text is masked. With an ellipsis, each of its characters would take two bytes, and all that follows three times as long. */
+/**
+ * Replaces the ellipsis of a cut until the text is masked. With an ellipsis, V8 would store each character in two bytes, and
+ * all later steps would take three times as long.
+ */
 export const CUT_MARK = '\x7f'
 
 /** The object that was too large for a plain copy, and its keys: listing them takes longest, and once is enough. */
@@ -36,7 +39,7 @@ let largeKeys: string[] = []
 
 interface Copied {
   readonly value: unknown
-  /** UTF-8, about as many as its JSON text has. */
+  /** About the size of its JSON text in UTF-8. */
   readonly bytes: number
   readonly isCut?: boolean
 }
@@ -66,7 +69,7 @@ export function snapshotOf(payload: unknown, maxLevels: number): Snapshot {
   }
 }
 
-/** JSON.stringify writes it like the original. @throws if it must not read the value. */
+/** A copy that JSON.stringify writes like the original. @throws if JSON.stringify must not read the value. */
 function plainCopy(payload: unknown, maxLevels: number): Copied {
   let structure = 0
   let read = 0
@@ -142,7 +145,7 @@ export function isHidden(value: object): boolean {
 
 const kindOf = (value: object): string => Object.prototype.toString.call(value).slice(8, -1)
 
-/** Instead of its content, which JSON cannot express. */
+/** A mark in place of the content of an object that JSON cannot express. */
 export function markOf(value: object): string {
   const kind = kindOf(value)
   const { size, byteLength: bytes = size } = value as { size?: unknown; byteLength?: unknown }
@@ -177,7 +180,7 @@ function copied(payload: unknown, maxLevels: number): Copied {
 
   function copyText(text: string): string {
     const masked = maskedChars(text)
-    // Short texts stay, as names do, also after the longest one, and beginnings: STRUCTURE_MAX bounds them.
+    // Short texts and beginnings stay beyond the limits too, as names do: STRUCTURE_MAX bounds them.
     const room = masked === 0 ? READ_MAX : text.length > TEXT_MAX ? 0 : chars > MASKED_FULLY ? 200 : MASKED_MAX
     chars += masked
     // A cut in the middle is made far from both parts that are kept: masking, which follows, does not know half a credential.
@@ -230,7 +233,7 @@ function copied(payload: unknown, maxLevels: number): Copied {
   return { value, bytes: structure + bytes, isCut: structure >= STRUCTURE_MAX || chars > MASKED_MAX }
 }
 
-/** At most one more than can fit in a payload. */
+/** The fields of an object: at most one more than can fit in a payload. */
 export function fieldsOf(source: unknown): [string, unknown][] {
   const fields = Object(source) as Record<string, unknown>
   return Object.keys(fields)
@@ -252,7 +255,10 @@ export function errorText(error: unknown): string {
   return readSafely(() => (isError(error) ? `${nameOf(error)}: ${error.message}` : String(error)), 'unreadable error')
 }
 
-/** OpenAI's, Anthropic's and most hosts' classes leave a built-in name: then that of the class counts, if no bundler shortened it. */
+/**
+ * Error classes of OpenAI, Anthropic and most hosts keep a built-in `name`. Then the name of the class counts, unless a bundler
+ * shortened it.
+ */
 export function nameOf(error: unknown): string {
   return readSafely(() => {
     const { name, constructor } = error as Error

@@ -64,10 +64,10 @@ export async function loadChecksum(): Promise<void> {
 /** Fields of an object that name its value, such as a header in a list, and fields that hold this value. */
 const NAMING = /^(name|key|header|field|variable)$/i
 const NAMED_VALUE = /^(val(ue)?s?|content|data)$/i
-/** Levels of nesting. JSON in a text counts as several: each such level doubles the backslashes, so few hold much. */
+/** Maximum levels of nesting. JSON in a text counts as several: each encoding doubles the backslashes. */
 const LEVELS_MAX = 400
 const ENCODED_LEVELS = 50
-/** JSON text with letters in this form must be decoded to be searched. */
+/** JSON text with letters in this form must be decoded before it is searched. */
 const ESCAPED = '\\u00'
 
 type Rule = (text: string) => string
@@ -101,7 +101,7 @@ export function createMask(options: MaskingOptions): Mask {
     checksum ? checksum.maskNumbers(text, checksum.IBAN) : text.replace(IBAN_RUN, '[masked:iban]'),
   )
   add(options.phone, [/\d{3}|\+\d|\d.{0,2}\d/], replacing(PHONE, '[masked:phone]'))
-  // Looking for what may stand before an @ takes longest.
+  // Check for an @ first: searching for the characters before one takes longest.
   add(options.email, [/@/], (text) => (text.includes('@') ? text.replace(EMAIL, '[masked:email]') : text))
   for (const pattern of patterns)
     add(true, [/^/], replacing(new RegExp(pattern, `${pattern.flags.replace(/[gy]/g, '')}g`), '[masked]'))
@@ -145,7 +145,7 @@ export function createMask(options: MaskingOptions): Mask {
     return masked === inside ? text : JSON.stringify(masked).slice(1, -1)
   }
 
-  /** `kind`: that of the name under which the value stands. */
+  /** `kind`: that of the name above the value. */
   function maskValue(value: Json, level: number, kind: NameKind = 'plain'): Json {
     if (value === null || typeof value === 'boolean') return value
     if (kind === 'secret' || level > LEVELS_MAX) return CREDENTIAL_MARK
@@ -167,7 +167,7 @@ export function createMask(options: MaskingOptions): Mask {
       entries.map(([key, item]) => {
         // Seals of masked members: they have no content, and their pointers name what was not masked.
         if (key === 'inputSeals' && /^{("[^"]*":"[\da-f]{64}",?)+}$/.test(JSON.stringify(item))) return [key, item]
-        // The content of a chat message is no value of its name.
+        // The content of a chat message is not the value of its `name`.
         const isOwnValue =
           isPair && NAMED_VALUE.test(key) && !(key === 'content' && 'role' in fields) ? 'secret' : kindOf(key)
         return [maskText(key, level), maskValue(item, level, isOwnValue === 'plain' ? kind : isOwnValue)]

@@ -1,6 +1,6 @@
 /**
- * Found by the API's entry in the global registry, because the SDK depends on none of its packages. Without it, each
- * function does nothing.
+ * Finds OpenTelemetry by its entry in the global registry, because the SDK depends on none of its packages. Without an
+ * entry, each function does nothing.
  */
 import { readSafely } from './json.ts'
 
@@ -36,7 +36,7 @@ export function activeTrace(): Trace | undefined {
   }, undefined)
 }
 
-/** Instrumented clients make no span of a request in `act`. */
+/** Runs `act`. Instrumented clients make no spans of its requests. */
 export function untraced<T>(act: () => T): T {
   const manager = managerOf()
   if (!manager) return act()

@@ -7,7 +7,7 @@ import type { metadataOf } from './metadata.ts'
 import type { Settings } from '../options.ts'
 import type { Writing } from './writing.ts'
 
-/** @internal What metadata-only keeps. */
+/** @internal Selects the parts that metadata-only keeps. */
 export interface Choosing {
   readonly metadata?: typeof metadataOf
 }
@@ -42,7 +42,7 @@ export function createPayloadCapture(
   }
 }
 
-/** In browsers, what metadata-only keeps may be loaded after the call. */
+/** In browsers, the code that selects metadata may be loaded after the call. */
 function chosenText(choose: (whole: unknown) => unknown, { text }: JsonText): JsonText {
   return { text: JSON.stringify(choose(JSON.parse(text)) ?? {}), isCut: false }
 }

@@ -1,10 +1,10 @@
-/** In all processes of a run: a handle carries it to the next one. */
+/** State of a run in all its processes: a handle carries it to the next one. */
 import type { CarriedState, OpenCall } from './carried-state.ts'
 import { byteLength } from './text.ts'
 
 /** Shared by the scopes of a run in this process. */
 export interface RunState {
-  /** Input hash and tool, to find loops. */
+  /** Input hash and tool of the last guarded calls, to detect loops. */
   readonly recentCalls: string[]
   /** Open calls by approval. Null: this process saw the end of the call. */
   readonly openCalls: Map<string, OpenCall | { readonly toolName: string; readonly inputHash: null }>
@@ -31,7 +31,7 @@ const OPEN_MAX = 100
 const INPUTS_MAX = 1_000
 const SPENT_MAX = 1_000_000_000
 const ARGS_BYTES_MAX = 65_536
-/** The most runs with handles whose state this process remembers. */
+/** Maximum number of runs with handles whose state this process remembers. */
 const SHARED_MAX = 1_000
 const HASH = /^[0-9a-f]{32,128}$/
 
@@ -114,7 +114,7 @@ export function carriedArgs(args: readonly unknown[] | undefined): readonly unkn
   return text !== undefined && byteLength(text) <= ARGS_BYTES_MAX ? (JSON.parse(text) as unknown[]) : undefined
 }
 
-/** The newest is the last; the oldest goes if there are more than `most`. */
+/** Makes an entry the newest. Removes the oldest one if there are more than `most`. */
 export function renew<Key, Value>(known: Map<Key, Value>, key: Key, value: Value, most: number): void {
   known.delete(key)
   known.set(key, value)

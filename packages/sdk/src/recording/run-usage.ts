@@ -14,7 +14,7 @@ export interface RunUsage {
   readonly admitted: Map<unknown, number>
   /** Copies of usages, unread until they are needed: reading their shapes takes a third of a record call. */
   readonly uncounted: unknown[]
-  /** Messages of the newest model call: the conversation so far. After it: the newest payload of USER_INPUT. */
+  /** Messages of the newest model call, or the payload of a newer USER_INPUT. */
   messages?: unknown
   /** Start in milliseconds, without the time between the run's processes. */
   since: number
@@ -114,7 +114,7 @@ export function createRunUsages({ observers, runtime }: Parts, { callCounts, loa
   return { of, atLeast, load }
 }
 
-/** Counted before it runs: budgets bind the calls beside it. */
+/** Counts a call before it runs, so that budgets include calls that run at the same time. */
 export function admit(usage: RunUsage, toolName: string): void {
   usage.toolCalls++
   const { admitted } = usage

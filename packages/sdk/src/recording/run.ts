@@ -41,8 +41,8 @@ export interface RunOptions {
 }
 
 /**
- * State with which another process can continue a run: plain JSON, the same in every SDK. It contains the arguments of calls that
- * wait for a person, unmasked: store it with your conversations.
+ * State with which another process can continue a run: plain JSON, the same in every SDK. It contains the arguments of calls
+ * that wait for a person, unmasked: store it with your conversations.
  */
 export interface RunHandle extends CarriedState {
   readonly runId: string
@@ -118,7 +118,7 @@ export class Run {
 
   /**
    * W3C Trace Context, for the header `traceparent` of your own requests: the active span of OpenTelemetry, or else the current
-   * span of this run, in the trace that the run serves. Without one, this begins a trace, which later events name.
+   * span of this run, in the trace of the run. If the run has no trace, this begins one, which later events name.
    */
   get traceparent(): string {
     const trace = activeTrace()
@@ -166,8 +166,8 @@ export class Run {
   }
 
   /**
-   * Says how good this run is, or one step of it. The latest counts for each name, step and author. `given`: a comment, or
-   * more.
+   * Says how good this run is, or one step of it. The latest counts for each name, step and author. `scoreDetails`: a comment,
+   * or more.
    */
   score(name: string, value: ScoreValue, scoreDetails?: string | ScoreDetails): string | undefined {
     return this.#core.score(this.#scope, name, value, scoreDetails)
@@ -181,7 +181,7 @@ export class Run {
   }
 
   /**
-   * Runs `act` in a child span of the current one. When it ends, records an AGENT_STEP with its `latency`, and what `act` set.
+   * Runs `act` in a child span of the current one. When it ends, records an AGENT_STEP with its `latency` and fields.
    * Returns or throws what `act` returns or throws.
    */
   span<T>(name: string, act: (span: OpenSpan) => T): T {
@@ -286,7 +286,10 @@ export function outcomeOf(error: unknown): Outcome {
   return isAbort(error) ? 'CANCELLED' : 'FAILED'
 }
 
-/** @internal What the events of a run share. Faulty ids never lose a run: they are replaced or cut, and reported. */
+/**
+ * @internal The fields that the events of a run share. Never drops a run for a faulty id: replaces or cuts the id, and
+ * reports it.
+ */
 export function createScope(core: Core, runOptions: RunOptions, handle?: RunHandle): RunScope {
   const { settings, ids, diagnostics } = core
   const options = readSafely(() => ({ ...runOptions }), {})
@@ -299,7 +302,7 @@ export function createScope(core: Core, runOptions: RunOptions, handle?: RunHand
   ): string | undefined {
     const value: unknown = (options as Readonly<Record<string, unknown>>)[name] ?? byDefault
     const givenText = typeof value === 'string' ? value : byDefault
-    // Cut the text as recorded, so that a stop by the recorded name applies to policies here.
+    // Return the text as recorded, so that a stop of an agent by its recorded name also matches here.
     const cut = givenText && wellFormed(cutText(givenText, maxChars))
     if (givenText === value && cut?.length === givenText?.length) return cut
     diagnostics.report('warning', 'text_cut', `${name} must be a text of at most ${maxChars} characters.`)
@@ -334,7 +337,7 @@ export function createScope(core: Core, runOptions: RunOptions, handle?: RunHand
   return scope
 }
 
-/** Five characters: an event gets longer by 13 to 16 bytes. In base 36 they tell 60 million recorders of a run apart. */
+/** Five characters in base 36 make an event 13 to 16 bytes longer, and distinguish 60 million recorders of a run. */
 function recorderIdOf(spanId: string): string {
   return Number.parseInt(spanId.slice(0, 13), 16).toString(36).slice(-5).padStart(5, '0')
 }

@@ -1,4 +1,4 @@
-/** The hash of the id decides, of a run or of a session with a salt, so all its processes agree. */
+/** The hash of an id decides: that of a run, or of a session with a salt. So all processes agree. */
 export function isSampled(id: string, rate: number): boolean {
   return rate >= 1 || hash(id) < rate * 2 ** 32
 }

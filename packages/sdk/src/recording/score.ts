@@ -8,7 +8,7 @@ export const DETAILS = ['comment', 'eventId', 'author', 'id', 'agentId', 'agentN
 const NAME = /^[^<>=\s](?:[^<>=]{0,62}[^<>=\s])?$/u
 const NUMBER_MAX = 1e9
 
-/** @internal `problem`: why it is no score. A `comment` alone may be given as a text. */
+/** @internal `problem`: why this is not a score. `scoreDetails` may be a text: the `comment`. */
 export function scoreOf(
   name: unknown,
   value: unknown,

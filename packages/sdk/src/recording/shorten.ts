@@ -7,8 +7,8 @@ import { byteLength } from './text.ts'
 const ESCAPE = /\\(?:u.{4}|.)/g
 
 /**
- * In JSON text, after a cut that was made before masking: longer than a private key, or any token that a header can hold. What
- * stands before the space may be masked.
+ * A cut that was made before masking, with the JSON text after it. The limit is longer than a private key, or any token in a
+ * header. The mark before the space may be masked, so it is optional.
  */
 const REST = /[\x7f…]? \[cut: (\d{1,9}) characters\]((?:[^"\\]|\\[^]){0,16384})/g
 
@@ -25,8 +25,8 @@ const LIST_MARK_BYTES = 64
 const SUMMARY_BYTES = 160
 
 /**
- * At most `maxBytes`. In `tachoShortened`, `originalBytes` is the size before, `cutTexts` counts cut texts, and
- * `cutLists` lists and objects that end early.
+ * The JSON text in at most `maxBytes`. In `tachoShortened`, `originalBytes` is the size before, `cutTexts` counts cut texts,
+ * and `cutLists` lists and objects that end early.
  */
 export function shorten(
   payload: JsonObject,
@@ -82,7 +82,7 @@ function write(payload: JsonObject, level: number, maxBytes: number) {
     room -= bytes
   }
 
-  /** False if it does not fit. Of a list or an object, its beginning does. */
+  /** Writes a value, or the beginning of a list or object. False if it does not fit. */
   function value(source: Json, before: string): boolean {
     const isOpen = Object(source) === source
     const isCut = typeof source === 'string' && sizeOf(source) > level

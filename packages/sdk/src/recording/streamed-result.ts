@@ -3,7 +3,7 @@ import { observeSteps, once, type End, type Within } from '../delivery/ending.ts
 import { readSafely } from './json.ts'
 import type { Runtime } from '../delivery/runtime.ts'
 
-/** A body that is unread until then is no longer observed. */
+/** After this time, an unread body is no longer observed. */
 const UNREAD_MS = 10_000
 
 /** Parts of the web's streams and of Node's, without their types: hosts without them compile this too. */
@@ -83,7 +83,7 @@ function isEventStream(rawResult: unknown): rawResult is EventStream {
   return typeof (rawResult as { on?: unknown }).on === 'function'
 }
 
-/** Read no faster than the host reads. Undefined if another reader has it. */
+/** A stream that reads no faster than the host. Undefined if another reader has locked the original. */
 function observedStream(stream: WebStream, within: Within, end: End): unknown {
   if (stream.locked) return undefined
   let reader: Reader | undefined
@@ -100,7 +100,7 @@ function observedStream(stream: WebStream, within: Within, end: End): unknown {
       controller.close()
     },
     async cancel(reason: unknown) {
-      // First: a read under way ends as if the stream had ended.
+      // End first: a pending read returns as if the stream had ended.
       const ended = end(reason === undefined ? undefined : { error: reason }, true)
       await within(() => (reader ?? stream).cancel(reason))
       await ended

@@ -16,7 +16,7 @@ export function shortened(text: string, units: number): string {
 /** Longer words are cut. */
 const WORD_UNITS = 256
 
-/** Cuts between words: masking, which follows, does not know half a credential. */
+/** Cuts between words, because the mask, which comes later, does not recognise half a credential. */
 export function shortenedAtWord(text: string, units: number, mark = '…'): string {
   if (text.length <= units) return text
   const sure = Math.max(0, units - WORD_UNITS)
@@ -24,7 +24,7 @@ export function shortenedAtWord(text: string, units: number, mark = '…'): stri
   return `${keptText}${mark} [cut: ${text.length - keptText.length} characters]`
 }
 
-/** Keeps the end too, where a log has its error: a third. What follows the cut goes after masking (writing.ts). */
+/** Keeps a third for the end, where a log has its error. writing.ts removes the text after the cut once it is masked. */
 export function shortenedInside(text: string, units: number, mark: string): string {
   if (text.length <= units) return text
   const tail = Math.floor(units / 3)

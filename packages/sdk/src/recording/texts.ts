@@ -1,6 +1,7 @@
 /**
- * Long texts of payloads, each written and searched once: a conversation repeats its messages with every call. A payload is a short
- * outline with a mark in place of each long text, so most of it is looked at only when it comes for the first time. Only in Node.
+ * Writes and searches each long text of payloads only once, because a conversation repeats its messages with every call. A
+ * payload becomes a short outline with a mark in place of each long text. Only the outline is searched each time. Only in
+ * Node.
  */
 import type { Diagnostics } from '../delivery/diagnostics.ts'
 import type { JsonObject, JsonText } from './json.ts'
@@ -9,21 +10,24 @@ import { shorten, withoutRests } from './shorten.ts'
 import { byteLength } from './text.ts'
 import { createWriting, type Writing } from './writing.ts'
 
-/** Characters of the texts that came since older ones were forgotten: as many older ones are known too. */
+/** Maximum characters of the newer texts. Beyond it, they become the older ones, and the previous older ones are removed. */
 const KNOWN_CHARS = 524_288
-/** Most longer ones come once. */
+/** Longer texts are not cached: most of them come once. */
 const KNOWN_TEXT_CHARS = 65_536
-/** Characters of both ends of a text by which it is sought. V8 would copy no longer part, but hold the whole text. */
+/**
+ * Characters of both ends of a text in its key. V8 copies parts this short. A longer part would keep the whole text in
+ * memory.
+ */
 const END_CHARS = 12
 /** A shorter text is written and searched with its payload. */
 const LONG_CHARS = 256
-/** A smaller payload is written sooner in one piece. */
+/** A smaller payload is faster to write in one piece. */
 const WORTH_BYTES = 4_096
-/** The texts of a longer list are too short. */
+/** Longer lists are skipped: their texts are too short. */
 const LIST_MAX = 2_000
-/** The pieces of a smaller payload take the garbage collector longer than a copy. */
+/** Pieces of a smaller payload are joined: they cost the garbage collector more than a copy. */
 const JOINED_BYTES = 32_768
-/** Nothing that is masked. A payload in which the host writes it too is masked as a whole. */
+/** Stands for a long text. No mask matches it. If a payload of the host contains it too, the whole payload is masked. */
 const MARK = '\x7f\x7f'
 const MARK_JSON = JSON.stringify(MARK)
 
@@ -44,13 +48,13 @@ function placesOf(value: unknown, places: Place[] = []): Place[] {
 
 type Known = readonly [text: string, json: string]
 
-/** It records the same as a writing that remembers nothing. */
+/** A writing with a cache of texts. It records the same as one without. */
 export function createRememberingWriting(settings: Pick<Settings, 'masking'>, diagnostics: Diagnostics): Writing {
   const writing = createWriting(settings, diagnostics)
   const { touches = () => true } = writing
-  // With a pattern, a name or a function of the host, every text is.
+  // With a pattern, a name or a function of the host, every text may have to be masked.
   if (touches('')) return writing
-  // Texts in which there is nothing to mask. What comes again is new again, so a text that stays is not forgotten.
+  // Texts in which there is nothing to mask. A text that comes again moves to the new ones, so it is not forgotten.
   let newTexts = new Map<string, Known>()
   let olderTexts = newTexts
   let chars = 0
@@ -67,7 +71,7 @@ export function createRememberingWriting(settings: Pick<Settings, 'masking'>, di
     if (!json) {
       // What follows the text in a payload is searched too: a name may be the whole text.
       const list = JSON.stringify([text, null])
-      // Of a text with escapes, masking looks at the text itself.
+      // If the JSON has escapes, search the text itself.
       if (isTouched(list, list.includes('\\u00') ? text : list)) return undefined
       json = list.slice(1, -',null]'.length)
     }

@@ -2,7 +2,7 @@ import type { Runtime } from '../delivery/runtime.ts'
 
 const HEX = Array.from({ length: 256 }, (_, byte) => byte.toString(16).padStart(2, '0'))
 const COUNTER_MAX = 0xfff
-/** If the clock goes back by less than this, ids wait for it; by more, they follow it. */
+/** If the clock goes back by less than this, ids keep the last time. If it goes back by more, they follow it. */
 const CLOCK_STEP_MS = 10_000
 /** One call returns random bytes for hundreds of ids. */
 const BLOCK_BYTES = 4_096
@@ -49,7 +49,7 @@ export function createIds({ now, fillRandom }: Pick<Runtime, 'now' | 'fillRandom
       const at = take(10)
       const time = now()
       if (time > lastTime || time < lastTime - CLOCK_STEP_MS) {
-        // A random count with room for half of all counts.
+        // Start at random in the lower half of the counter, so that there is room for more ids.
         begin(time, (((block[at] as number) & 7) << 8) | (block[at + 1] as number))
       } else if (counter < COUNTER_MAX) counter++
       else begin(lastTime + 1, 0)

@@ -1,6 +1,6 @@
 /**
- * In Node it is there from the first call on, because a process that ends writes too; elsewhere it is loaded beside the
- * host's code.
+ * Masks, bounds and writes payloads. In Node, this is available from the first call, because a process also writes when it
+ * ends. Elsewhere, it is loaded while the host's code runs.
  */
 import type { Diagnostics } from '../delivery/diagnostics.ts'
 import type { JsonObject, JsonText } from './json.ts'
@@ -9,22 +9,22 @@ import type { Settings } from '../options.ts'
 import { shorten, withoutRests } from './shorten.ts'
 import { byteLength } from './text.ts'
 
-/** Half a surrogate pair in the output of JSON.stringify, or the beginning of another escape: it may be of a backslash. */
+/** Half a surrogate pair in the output of JSON.stringify, or another escape, such as that of a backslash before `ud83d`. */
 const HALF_PAIR = /\\(?:ud.{3}|.)/g
 
 export interface Writing {
   /** Resolves when numbers are checked too; before, everything like a number is masked. */
   readonly isChecked?: Promise<unknown> | boolean | undefined
-  /** `maxBytes`: most 256 KiB. In pieces, if they are there already: joining them would copy them. */
+  /** `maxBytes`: at most 256 KiB. Returns pieces if they exist already, because joining would copy them. */
   payload(text: JsonText, maxBytes: number): string | readonly string[]
   text(text: string): string
-  /** JSON text of any length. @throws if masking fails. Absent where masking is. */
+  /** Masks JSON text of any length. @throws if masking fails. Absent if this part could not be loaded. */
   json?(json: string): string
-  /** Whether masks may change the text. Absent where masking is. */
+  /** Whether masks may change the text. Absent if this part could not be loaded. */
   touches?(json: string): boolean
 }
 
-/** Never throws. If masking fails, nothing is recorded of what was given. */
+/** Never throws. If masking fails, nothing of the payload or text is recorded. */
 export function createWriting({ masking }: Pick<Settings, 'masking'>, diagnostics: Diagnostics): Writing {
   const mask = createMask(masking)
 
