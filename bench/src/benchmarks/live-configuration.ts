@@ -30,7 +30,7 @@ export const configurationWaits: Benchmark = {
     '10,000 clients hold `GET /runtime-config?wait=25` on a connection each, with the current tag. Memory is what the process has more than before they \
 came. Processor time is what a second in which they only wait takes more than a second without them; each client asks again every 25 seconds, and that is not in it. Clients ask with one key, whose rate limit is \
 raised (`--rate-limit`).',
-    'The bare limit is `node:http` that keeps each request and answers none.',
+    'The bare limit is a `node:http` server that holds each request and never answers.',
   ],
   run: async (setting) => {
     const { plan, place } = setting

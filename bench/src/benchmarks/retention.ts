@@ -26,8 +26,8 @@ export const retention = onBoth({
   postgres: ['postgres-retention', 'Removing old runs from PostgreSQL while recording'],
   about: `The store has events of ${DAYS} days, in runs of 9 to 100 events, stored with the times that they had then. Runs are then kept \
 for ${KEPT_DAYS} days, while recording goes on. Each round records with retention off and on: first as fast as possible, then at half that rate. Here the \
-bare limit is the same server with retention off. At two points of the rest the server is killed (SIGKILL) and started again. In the end every run is \
-checked: none is there that should be gone, none is gone or short of events that should be there.`,
+bare limit is the same server with retention off. When 60 % and 80 % of the old runs are removed, the server is killed (SIGKILL) and started again. In the \
+end, every run is checked: each old run is gone, and each other run is there with all its events.`,
   measure,
 })
 

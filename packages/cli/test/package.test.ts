@@ -30,7 +30,10 @@ before(async () => {
 })
 after(() => rmSync(place, { recursive: true }))
 
-/** As npm installs it: beside exactly the packages that it names. Their own packages are found where they really are. */
+/**
+ * Installs the package as npm does: beside exactly the dependencies that it names. These are links, so Node finds their own
+ * dependencies where the links lead.
+ */
 function install(): string {
   const modules = path.join(folder, 'node_modules')
   const installed = path.join(modules, 'tacho')
@@ -53,7 +56,7 @@ function install(): string {
   return program
 }
 
-/** A page as a browser requests it; `fetch` says that it is no browser. */
+/** Requests a page as a browser does. Not with `fetch`, whose headers show that it is not a browser. */
 async function page(address: string): Promise<string> {
   const [response] = (await once(get(address, { headers: { accept: 'text/html' } }), 'response')) as [IncomingMessage]
   assert.equal(response.statusCode, 200, address)

@@ -1,4 +1,4 @@
-/** Ready sets of policies, labels of tools that are edited, and where values went. */
+/** Ready sets of policies, editing the labels of tools, and the search for where values went. */
 import assert from 'node:assert/strict'
 import { after, before, describe, test } from 'node:test'
 import { newPerson } from '../../server/test/http/people/browser.ts'

@@ -36,7 +36,7 @@ export type Match = PolicyName & {
   readonly effect: Action
   /** True if the match comes only from a condition that failed. */
   readonly failed: boolean
-  /** Why it failed, without a place in the condition; absent if it did not. */
+  /** Why the condition failed, without line and column. Absent if it did not fail. */
   readonly failure?: string
   /** The policy's message; absent if it has none. */
   readonly message?: string

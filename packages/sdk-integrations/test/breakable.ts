@@ -19,7 +19,7 @@ export interface Place {
 export interface Breakable<Modules> {
   readonly modules: Modules
   readonly places: readonly Place[]
-  /** From now on, this function throws; undefined: none does. Returns those that ran since the last call. */
+  /** Makes the function at this place throw. Undefined: none throws. Returns the places that ran since the last call. */
   breakAt(place: Place | undefined): Place[]
 }
 

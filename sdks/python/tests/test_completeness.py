@@ -1,4 +1,4 @@
-"""Each event is numbered by its recorder: what the service needs to know what of a run arrived."""
+"""Each recorder numbers its events, so that the service knows which events of a run arrived."""
 
 from __future__ import annotations
 

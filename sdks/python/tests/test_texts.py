@@ -1,4 +1,4 @@
-"""Long texts are encoded and searched once each: what is recorded is the same as if the payload were looked at as a whole."""
+"""Each long text is encoded and searched once. The record is the same as if the whole payload were searched."""
 
 from __future__ import annotations
 

@@ -15,7 +15,7 @@ import { printable, printLine } from '../engine/output.ts'
 export interface OwnFile {
   readonly file: string
   readonly mode: number
-  /** Whether the text is that of our file. */
+  /** Whether a file with this text is ours. */
   readonly isOurs: (text: string) => boolean
 }
 

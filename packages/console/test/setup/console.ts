@@ -68,7 +68,7 @@ async function openPage(
   cookies: Cookies,
   options: BrowserContextOptions,
 ): Promise<OpenPage> {
-  // A mark that pulses would be drawn sixty times a second by the processor.
+  // Otherwise, pulsing marks would make the processor draw sixty times a second.
   const reducedMotion = 'reduce'
   const context = await browser.newContext({ viewport: { width: 1280, height: 800 }, reducedMotion, ...options })
   context.setDefaultTimeout(WAIT_MS)

@@ -199,7 +199,7 @@ export function reportStarted(tacho: Tacho, run: Run, directory: string, looked:
   return [`Tacho: ${message}.`]
 }
 
-/** The settings with these names, and the names below them: `hooks.PreToolUse`, `env.PATH`, `apiKeyHelper`. */
+/** The names of existing settings: `apiKeyHelper`, or each member of an object, such as `hooks.PreToolUse` and `env.PATH`. */
 function startedIn({ agent, ignored, isOurs }: Looked, text: string, names: readonly string[]): string[] {
   const parsedSettings = parsed(text)
   const settings = parsedSettings && withoutHooks(parsedSettings, agent, isOurs)

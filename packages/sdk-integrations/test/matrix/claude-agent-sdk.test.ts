@@ -41,7 +41,7 @@ function play(stage: Stage, { signal }: How): Promise<void> {
   return run(stage, { abortController })
 }
 
-// The script has no validation and no subagents.
+// The scripted Claude Code does not validate arguments, and starts no subagents.
 const { 'gave up': gaveUp, forked } = lifeOf({ play, streams: false })
 
 const OF_SERVER =

@@ -211,7 +211,7 @@ export class ReplayHost {
     return ahead.length === 0 ? reply : { ...reply, body: `${reply.body.slice(0, -1)},"ahead":[${ahead.join()}]}` }
   }
 
-  /** Counts calls that were answered in advance, by their events. An agent may also record calls by itself. */
+  /** Marks calls that were answered in advance as used, by their TOOL_START events. An agent may also record other calls. */
   #countAhead(): void {
     const starts = this.#service.events.filter(({ eventType }) => eventType === 'TOOL_START')
     const hashes = starts.map(({ payload }) => payload['inputHash'])

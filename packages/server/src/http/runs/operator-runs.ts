@@ -155,7 +155,7 @@ function toRunView({ createdAt, ...view }: RunViewRow): RunView {
 }
 
 export function problemsRoutes({ serve, storage }: OperatorDeps): void {
-  // Takes turns, because each problem of an idle run may be in a different compressed block.
+  // Pages of problems take turns, because each problem of an idle run may be in another compressed block.
   const takeTurn = createTurnsOfWorkspaces(LIMITS.problemsAtOnce, 'pages of problems')
 
   serve('listRunProblems', ({ reply, environment, run, paging }) =>

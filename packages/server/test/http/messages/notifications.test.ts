@@ -120,7 +120,7 @@ test('a flood is a few messages, which say how many wait', async () => {
   await arrived(browser)
   const sentAt = clockMs
   await settled()
-  // A busy machine needs more turns of the clock, and each lets one more message pass.
+  // On a busy machine, `settled` advances the clock more often. Each pause lets one more message pass.
   const pauses = (clockMs - sentAt) / PAUSE
   assert.ok(browser.pushes.length <= 1 + pauses, `${browser.pushes.length} messages in ${pauses} pauses`)
   assert.ok(browser.pushes.length < 10, `${browser.pushes.length} messages`)

@@ -217,10 +217,10 @@ test('the decisions of people are compared with those of the policy, on the tool
   const isLarge = 'tool.input.amount > 50.0'
   // The policy is about one tool. A rejected call of another tool does not contradict it.
   assert.deepEqual(await approvalsOf(`tool.name == "${tool}" && ${isLarge}`), { hits, others })
-  // A condition that names no tool is about those that it hits.
+  // If a condition names no tool, it is compared with calls of the tools that it hits.
   const ofTools = `tool.name.endsWith("${tool}") && ${isLarge}`
   assert.deepEqual(await approvalsOf(ofTools), { hits, others })
-  // One that hits nothing is about the tool that it names.
+  // If it hits nothing, it is compared with calls of the tool that it names.
   const none = { approved: 0, rejected: 0, expired: 0 }
   const all = { approved: 1, rejected: 2, expired: 0 }
   assert.deepEqual(await approvalsOf(`tool.name == "${tool}" && tool.input.amount > 500.0`), {

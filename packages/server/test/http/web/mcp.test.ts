@@ -259,7 +259,7 @@ test('each read counts against the rate limit of the token', async (t) => {
   const limited = await startService({ operatorRateLimit: '10' })
   t.after(() => limited.close())
   const hurried = await connected(limited.operatorToken, limited)
-  // Three requests each, of which one carries the message.
+  // Each call sends three requests. One of them has the message, which the limit may refuse.
   const calls = Array.from({ length: 200 }, () => said(hurried, 'list_environments').catch(() => 'message refused'))
   const texts = await Promise.all(calls)
   assert.ok(texts.includes('message refused'))

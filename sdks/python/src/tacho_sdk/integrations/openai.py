@@ -22,10 +22,10 @@ C = TypeVar("C")
 
 def record_client(client: C, tacho: Tacho | None = None) -> C:
     """
-    The same client, `OpenAI` or `AsyncOpenAI`. Its model calls are recorded as LLM_CALL events of the current run; outside a
-    run, each becomes a run of its own. Recorded are `chat.completions` (also in `beta`), `responses` and `embeddings`, streamed
-    or not, also by `with_raw_response` and `with_streaming_response`. The answers and errors of the client stay the same. A
-    copy made by `with_options` is not recorded.
+    Records the model calls of a client, `OpenAI` or `AsyncOpenAI`, as LLM_CALL events of the current run. Outside a run, each
+    call becomes a run of its own. Returns the same client, whose answers and errors stay the same. It records calls of
+    `chat.completions` (also in `beta`), `responses` and `embeddings`, streamed or not, also by `with_raw_response` and
+    `with_streaming_response`. A copy made by `with_options` is not recorded.
     """
     return record_methods(client, tacho, _METHODS)
 

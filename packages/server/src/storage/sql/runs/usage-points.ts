@@ -60,7 +60,7 @@ interface Group {
   name: string | null
 }
 
-/** usage-labels.ts reads tags and metadata, which are lines in the rows of runs. */
+/** Groups that SQL can sum up. usage-labels.ts sums up tags and metadata, which are lines of text in the rows of runs. */
 type SqlGroup = Exclude<UsageGroup, 'tag' | 'metadata'>
 
 const OF_USER = runsBy('r.user_key', 'r.user_id', 'r.user_key = :userKey')

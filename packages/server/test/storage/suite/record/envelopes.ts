@@ -1,4 +1,4 @@
-/** What events repeat is stored once, and read back with each of them. */
+/** The store keeps fields that events repeat only once, and returns them with each event. */
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import fc from 'fast-check'
@@ -8,7 +8,7 @@ import { append, event, newId, NOON, runOf, timelineOf } from '../sample.ts'
 
 const LONG = 'ü'.repeat(1_024)
 
-/** Texts that could be taken for another one, or for none. */
+/** Events whose texts a wrong key could confuse with another text, or with null. */
 const sent = fc.record({
   runId: fc.constantFrom('one', 'two'),
   sessionId: fc.constantFrom(null, '', '=', 'a', '=a', 'b', LONG, `${LONG.slice(1)}x`),
