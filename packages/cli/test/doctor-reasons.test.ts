@@ -1,4 +1,4 @@
-/** What doctor says of a server that is not ready, or is no Tacho. */
+/** Doctor names the reason if a server is not ready, or is not Tacho. */
 import assert from 'node:assert/strict'
 import { createServer, type RequestListener } from 'node:http'
 import type { AddressInfo } from 'node:net'

@@ -18,7 +18,7 @@ export const expressions: fc.Arbitrary<string> = fc.letrec<
   ]
   const join = (...parts: (fc.Arbitrary<string> | string)[]) =>
     fc.tuple(...parts.map((part) => (typeof part === 'object' ? part : fc.constant(part)))).map((all) => all.join(''))
-  /** With or without parentheses, to combine operators that do not fit together. */
+  /** Adds parentheses to half of the conditions, because some operators cannot be combined without them. */
   const open = (...parts: (fc.Arbitrary<string> | string)[]) =>
     fc.tuple(join(...parts), fc.boolean()).map(([source, isClosed]) => (isClosed ? `(${source})` : source))
   const order = fc.constantFrom(' < ', ' <= ', ' > ', ' >= ', ' == ', ' != ')

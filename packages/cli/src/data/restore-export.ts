@@ -14,7 +14,7 @@ interface Options extends EnvironmentOptions {
   resume?: true
 }
 
-/** Size of a request: the server's thread works on one for some milliseconds. */
+/** Size of a request. The server's thread needs a few milliseconds for a request of this size. */
 const REQUEST_CHARS = 262_144
 /** Maximum number of lines before a mark. An export has far fewer; a file without marks would fill the memory. */
 const UNCHECKED_LINES = 10_000

@@ -142,7 +142,7 @@ test('a tape with an impossible status and escape sequences ends no host, and pr
 })
 
 const CALLS = 10_000
-/** Asks for each call of the tape, and delivers its events as an SDK does. */
+/** A program that requests the answer to each call of the tape, and delivers its events as an SDK does. */
 const CALLER = `
 const { gzipSync } = require('node:zlib')
 const { Agent, request } = require('node:http')

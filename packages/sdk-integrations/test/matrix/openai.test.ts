@@ -177,7 +177,7 @@ testMatrix({
   outside: [
     'Tools that your own loop runs: wrap each with `tacho.guard`.',
     'Hosted tools of the Responses API: the provider runs them.',
-    'A tool of `runnerFunction` is refused: it parses inside. Pass a typed tool through `guardTools` first. The browser and the computer of that runner are run by the framework.',
+    'A tool of `runnerFunction` is refused, because it parses its arguments itself. Pass a typed tool through `guardTools` first. The framework itself runs the browser and the computer of that runner.',
   ],
 })
 

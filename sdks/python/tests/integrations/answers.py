@@ -12,14 +12,14 @@ from typing import Any
 
 @dataclass(frozen=True)
 class Answer:
-    """Without calls, a text."""
+    """An answer of the model. Without `calls`, the answer is `text`."""
 
     calls: tuple[tuple[str, str, str], ...] = ()
     """Id, tool and arguments as text."""
     is_cut: bool = False
     text: str = "done"
     usage: dict[str, Any] | None = None
-    """Of a whole chat completion."""
+    """The usage of a whole chat completion."""
 
 
 class AnswerServer:

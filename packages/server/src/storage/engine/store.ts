@@ -82,7 +82,7 @@ export class StorageError extends Error {
   }
 }
 
-/** The whole store is away. The message is for clients, like the reason of a StoreTrouble. */
+/** The whole store is unavailable. The message is for clients, like the reason of a StoreTrouble. */
 export class StoreAway extends StorageError {
   constructor(message: string, cause?: unknown) {
     super('storage_unavailable', message, cause)

@@ -126,7 +126,7 @@ test('calls that waited, expired or were blocked are calls: judged once, in colu
   const environmentId = await recorded(
     call('refund', { amount: 20 }),
     ...[501, 502, 9_000].map((amount) => decision('REQUIRE_APPROVAL', amount, { approvalId: randomUUID() })),
-    // Asked twice under one id of the model, and a decision that was recorded again by another process.
+    // One call that asked twice under the same id of the model: another process recorded its decision again.
     decision('REQUIRE_APPROVAL', 700, { approvalId: randomUUID(), toolCallId: 'call_1' }),
     decision('REQUIRE_APPROVAL', 700, { approvalId: randomUUID(), toolCallId: 'call_1' }),
     decision('BLOCK', 800),
@@ -135,7 +135,7 @@ test('calls that waited, expired or were blocked are calls: judged once, in colu
     // Two calls in one span.
     decision('BLOCK', 901, {}, 'one span'),
     decision('BLOCK', 902, {}, 'one span'),
-    // Asked, approved, ran: one call, which ran.
+    // One call that needed an approval, got it and ran. It counts as ran.
     decision('REQUIRE_APPROVAL', 1_000, { approvalId }),
     call('refund', { amount: 1_000 }, { payload: { toolName: 'refund', input: { amount: 1_000 }, approvalId } }),
     event({ eventType: 'TOOL_CALL', timestamp: ++at, payload: { toolName: 'refund', outcome: 'never_ran' } }),

@@ -136,7 +136,7 @@ test('an unreachable receiver is a failure with a clear sentence', async () => {
   await sender.close()
 })
 
-/** A receiver below HTTP. */
+/** A receiver on TCP, whose answers may be invalid HTTP. */
 async function rawReceiver(answer: (socket: Socket) => void) {
   const sockets = new Set<Socket>()
   const server = createTcpServer((socket) => {

@@ -228,7 +228,7 @@ class NotedCall(Bordered):
 
 
 def client_call(client: Tacho | None, request: Read, is_noted: bool = False) -> ClientCall:
-    """A call of a client: by the host, or by a framework that records it itself. `is_noted`: only the framework records."""
+    """A call of a client. Records nothing itself if a framework records the call. `is_noted`: a framework always does."""
     noted: ClientCall = NotedCall(client, None)
     return safely(client, lambda: _client_call(client, request, is_noted), noted)
 

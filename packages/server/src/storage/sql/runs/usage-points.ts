@@ -156,7 +156,7 @@ async function readUsagePoints(
 
 type SqlWindow = UsageWindow & { by: SqlGroup; part: PartHours }
 
-/** For a single user, the user's index contains the runs. */
+/** The rows that a group sums up. Those of a single user are found by the index of users. */
 function rowsOf(sql: Sql, { by, label, part }: SqlWindow): string {
   if (by === 'user' && label !== undefined) return OF_USER
   const { rows, rollup } = GROUPS[by]

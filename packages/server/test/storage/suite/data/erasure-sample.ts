@@ -1,4 +1,4 @@
-/** Erasures, and what they erase. */
+/** Sample erasures, and sample events for them to erase. */
 import assert from 'node:assert/strict'
 import { advanceErasure } from '../../../../src/domain/data/erasure.ts'
 import type { ErasureRow, NewErasure } from '../../../../src/storage/data/erasures.ts'

@@ -26,7 +26,7 @@ export function overtakenSuite(open: OpenStorage) {
         const [published, refused] = both.toSorted((one) => (one.outcome === 'published' ? -1 : 1))
         assert.deepEqual(published && changesOf(published), [[id, 3, 2]])
         assert.deepEqual(refused, { outcome: 'overtaken', item: { kind, id }, inForce: 2, seen: 3 })
-        // The same version can be in force again, with another one before it.
+        // Version 2 can be in force again, but the version before it is now another one.
         for (const version of [3, 1, 2]) await deploy(storage(), development, [kind, id, version])
         const other = { outcome: 'other_earlier', item: { kind, id }, restores: 1, seen: 3 }
         assert.deepEqual(await goBack({ replaces: 2, restores: 3 }), other)
