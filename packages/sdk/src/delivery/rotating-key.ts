@@ -18,7 +18,7 @@ export interface RotatingKey {
   readonly known: string
   /** Rejects if the function returns no key in time. */
   get(timeoutMs: number): Promise<string>
-  /** Sends again with another key after a refusal. If both are refused, nothing was answered. */
+  /** Sends again with another key after a refusal. If both are refused, resolves to a `NoReply`. */
   send(act: (apiKey: string) => Promise<HttpResult>, timeoutMs: number): Promise<HttpResult>
 }
 

@@ -17,7 +17,7 @@ export interface OpenCall {
 }
 
 export interface CarriedState {
-  /** The client in whose name approvals are requested: the service shows them to no other. */
+  /** Client id under which approvals are requested. The service shows them to no other client. */
   readonly clientId?: string | undefined
   readonly used?: { toolCalls?: number; totalTokens?: number; cost?: number; seconds?: number } | undefined
   readonly recentCalls?: readonly string[] | undefined

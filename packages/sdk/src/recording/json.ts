@@ -183,7 +183,8 @@ function copied(payload: unknown, maxLevels: number): Copied {
     // Short texts and beginnings stay beyond the limits too, as names do: STRUCTURE_MAX bounds them.
     const room = masked === 0 ? READ_MAX : text.length > TEXT_MAX ? 0 : chars > MASKED_FULLY ? 200 : MASKED_MAX
     chars += masked
-    // A cut in the middle is made far from both parts that are kept: masking, which follows, does not know half a credential.
+    // Keep both ends. Shortening cuts more of the middle, so the ends of this cut are far from what is sent: the mask does not
+    // recognise half a credential.
     const copy = (room === MASKED_MAX ? shortenedInside : shortenedAtWord)(text, room, CUT_MARK)
     bytes += byteLength(copy)
     return copy

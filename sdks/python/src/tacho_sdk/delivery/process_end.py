@@ -128,7 +128,7 @@ def _at_exit() -> None:
 
 
 def _uncaught() -> BaseException | None:
-    """Returns the exception that ended the main thread. In an interactive session, the last exception ended nothing."""
+    """The exception that ended the main thread. None in an interactive session, which continues after its exceptions."""
     error = getattr(sys, "last_value", None)
     is_interactive = hasattr(sys, "ps1") or bool(sys.flags.interactive)
     return error if issubclass(type(error), BaseException) and not is_interactive else None

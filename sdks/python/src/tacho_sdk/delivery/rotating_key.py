@@ -45,7 +45,7 @@ class RotatingKey:
             return self._known or self._ask(timeout)
 
     def sending(self, send: Request) -> Request:
-        """Sends with the key, and after a refusal once more with another key. If both are refused, nothing was answered."""
+        """Sends with the key, and after a refusal once more with another key. If both are refused, returns a `NoReply`."""
 
         def request(
             method: str,

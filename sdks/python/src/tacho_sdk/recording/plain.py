@@ -218,7 +218,7 @@ class _Copy:
                     room = min(size, _SHORT_CHARS, self._spare_chars)
                     self._spare_chars -= room
             if size > room:
-                # A cut in the middle is made far from both parts that are kept.
+                # Keep both ends. Shortening cuts more of the middle, so the ends of this cut are far from what is sent.
                 tail = room // 3 if room > _MASKED_CHARS * 0.75 else 0
                 text = cut_at_words(text, max(0, room - tail), tail, CUT_MARK if self._has_marks else "…")
         self.bytes += len(text) if text.isascii() else len(text.encode("utf-8", "surrogatepass"))

@@ -322,7 +322,7 @@ class RunBlock(Block):
     """Made by `Tacho.run`: begins a run, makes it the current one, and records its outcome."""
 
     def __init__(self, core_of: Callable[[], Core], options: dict[str, Any]) -> None:
-        """`core_of`: a decorator may be applied before the client is configured."""
+        """`core_of` is a function, because a decorator may be applied before the client is configured."""
         super().__init__()
         self._core_of = core_of
         self._options = options
