@@ -1,7 +1,7 @@
 // Builds the server, the command and the hooks of coding agents into packages/cli/dist, if a source is newer than the
 // build. Without a build, a start would mostly load a thousand small files. packages/cli/bin/tacho runs the build.
 //   main.js, hook.cjs    what bin/tacho starts
-//   run-hook.cjs         the rest of the hook, for a call that is not plain: an agent waits for it
+//   run-hook.cjs         the rest of the hook, loaded only for calls that need it, because an agent waits for the hook
 //   <name>-<build>.js    a module of a thread, next to everything that starts it, and the server for tests
 //   <part>-<hash>.js     shared or loaded on first use
 import { spawnSync } from 'node:child_process'

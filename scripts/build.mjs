@@ -9,7 +9,7 @@ export const root = fileURLToPath(new URL('..', import.meta.url))
 
 /**
  * @param {string} file that the build writes last
- * @param {string[]} sources glob patterns; folders match too, because theirs is the time at which a file was deleted
+ * @param {string[]} sources glob patterns; folders match too, because deleting a file changes the time of its folder
  * @returns {boolean} whether it is missing, or older than a source
  */
 export function isStale(file, sources) {

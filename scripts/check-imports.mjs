@@ -44,8 +44,8 @@ const threads = `${server}/{threads,program}/**`
 const prices = `${server}/prices/**`
 const anyPackage = ['npm/**', 'node/**']
 
-// The first folder that matches a file decides. `not` overrides `may`. `loads`, where given, is all that
-// may be imported other than as a type.
+// The first row whose folder matches a file applies. `may`: allowed imports. `not` overrides `may`. `loads`: if set, all other
+// imports must be of types only.
 const layers = [
   { folder: contract, may: [contract, 'npm/typebox'] },
   { folder: policy, may: [contract, policy, 'npm/**'] },

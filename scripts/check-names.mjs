@@ -1,5 +1,5 @@
-// No instruction may fetch a package, an image or a chart that a stranger could publish, or has published, under one of our names.
-// And no value or function has a name that cannot be searched for.
+// Checks that no instruction downloads a package, image or chart under one of our names that we have not published: a stranger
+// could publish it. Also checks that no value or function has a name that is too common to search for.
 import { execFileSync } from 'node:child_process'
 import { readFileSync } from 'node:fs'
 import path from 'node:path'
@@ -11,7 +11,7 @@ import { fileURLToPath } from 'node:url'
  */
 const PUBLISHED = { npm: [], PyPI: [], Docker: [], Homebrew: [], Helm: [], others: [] }
 
-/** Commands that download by name, up to the names. */
+/** Patterns of commands that download by name. Each matches up to the first name. */
 const FETCHERS = {
   npm: [
     /\b(?:npx|bunx|npm (?:exec|x|install|i|add|create|init)|pnpm (?:add|dlx|install|create)|yarn (?:global add|add|dlx|create)|bun (?:add|install|x|create))\s/g,
@@ -32,7 +32,7 @@ const FETCHERS = {
   others: [/\b(?:cargo|go|gem|apt|apt-get|apk|dnf|yum|snap|choco|scoop|winget|nix-env) (?:install|add|get)\s/g],
 }
 
-/** A word that one of these commands would look up: with its version, after flags and other words. */
+/** One of our names as an argument of these commands, with an optional prefix and version. */
 const NAME = /^(?:npm:|jsr:|docker:\/\/)?(@?tacho(?:[-_][\w-]+)?(?:\/[\w-]+)?)(?:[@:=~<>![].*)?$/
 
 /**
@@ -58,11 +58,11 @@ export function strangersIn(text) {
 
 function namesIn(registry, command, words) {
   const isFirstOurs = /^helm (?:install|upgrade|template|repo)/.test(command)
-  // The first word after these is a name that the reader chooses, of a release or a repository.
+  // The first word after these commands is a name that the user chooses for a release or a repository.
   const candidates =
     isFirstOurs && !command.endsWith('add') ? words.filter((word) => !word.startsWith('-')).slice(1) : words
   return candidates.flatMap((word, index) => {
-    // The name or volume of a container is no image.
+    // These options name a container, a network or a volume, not an image.
     if (registry === 'Docker' && /^(?:--name|--hostname|--network|-v|--volume)$/.test(candidates[index - 1] ?? ''))
       return []
     const [, name] = NAME.exec(word) ?? []
@@ -77,7 +77,7 @@ function isBuiltHere(registry, name, text) {
   )
 }
 
-/** Files that are no instructions: examples that hooks must refuse, old documents, and tests of this check. */
+/** Files without instructions for users: examples that hooks must refuse, old documents, and tests of this check. */
 const NO_INSTRUCTIONS =
   /^(CHANGELOG\.md|package-lock\.json|docs\/decisions\/|scripts\/check-names|scripts\/test\/check-names|packages\/guards\/test\/)/
 

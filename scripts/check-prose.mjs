@@ -1,4 +1,4 @@
-// Finds sentences in the documents that open with "What", "Who", "Where", "For" or "Of" and are no question: their
+// Finds sentences in the documents that open with "What", "Who", "Where", "For" or "Of" and are not questions: their
 // subject comes too late.
 import { execFileSync } from 'node:child_process'
 import { readFileSync } from 'node:fs'

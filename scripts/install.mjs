@@ -132,7 +132,7 @@ function checkNode() {
 }
 
 /**
- * Lets a second start wait for the first. The lock file contains the process id, so the lock of a dead process is
+ * Makes a second start wait for the first. The lock file contains the process id, so that the lock of a dead process can be
  * replaced.
  */
 async function takeLock() {

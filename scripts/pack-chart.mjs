@@ -9,7 +9,7 @@ import { root } from './build.mjs'
 
 const SOURCE = path.join(root, 'examples/kubernetes')
 
-/** Texts of the examples, and what the chart contains instead. Each text must occur in one of the files. */
+/** Texts of the examples, and their replacements in the chart. Each text must occur in one of the files. */
 const VALUES = [
   [
     /registry\.example\.com\/tacho:[\w.-]+/g,

@@ -33,7 +33,7 @@ const CUTS = [
 ]
 
 /**
- * The entry of the pattern library, without what matches: 4 kB that nothing uses. The engine gets the compiled pattern
+ * The entry of the pattern library without its matcher: 4 kB that nothing uses. The policy engine gets the compiled pattern
  * from the library and runs it itself (packages/policy/src/pattern/automaton.ts).
  */
 const COMPILING = `
@@ -114,8 +114,8 @@ async function bundle(folder, entries) {
 }
 
 /**
- * Finds a part without code of its own: what is loaded both on demand and at once is in another part, and this one only
- * exports it again. Each file costs about a hundred bytes, so importers use the other part instead.
+ * Returns the other part if this one only exports it again. The bundler makes such a part for code that is loaded both on
+ * demand and at once. Each file costs about a hundred bytes, so importers use the other part directly.
  */
 function onlyExporting(name, code) {
   const [, names, from] = /^export\{([^}]*)\}from"\.\/(\d+\.js)";(?:import"[^"]*";)*\s*$/.exec(code) ?? []

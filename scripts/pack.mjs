@@ -58,7 +58,8 @@ async function bundle(staged, { dependencies, ...rest }) {
 }
 
 /**
- * Copied, so that this package need not be installed: a dependency of it reports each installation to a third party.
+ * Files of swagger-ui-dist. They are copied, so that it need not be installed: one of its dependencies reports each
+ * installation to a third party.
  */
 const COPIES = ['swagger-ui.css', 'swagger-ui-bundle.js', 'swagger-ui-standalone-preset.js', 'LICENSE', 'NOTICE']
 const [COPIED, COPIES_TO] = ['node_modules/swagger-ui-dist', 'packages/server/src/http/web/docs/swagger-ui']

@@ -2,7 +2,8 @@
 // from there in empty projects, starts the server, and records a run with each runtime. Prints seconds and megabytes.
 //   node scripts/rehearse.mjs <folder>             a new folder outside of the clone
 //   node scripts/rehearse.mjs <folder> <release>   with a release that was made before
-// REHEARSE_RUNTIMES: folders of more `node`, `bun` and `deno`. REHEARSE_PYTHONS: interpreters; else python3.10 to python3.14 on the PATH.
+// REHEARSE_RUNTIMES: folders with more `node`, `bun` and `deno`. REHEARSE_PYTHONS: interpreters; default: python3.10 to
+// python3.14 on the PATH.
 import { spawnSync } from 'node:child_process'
 import { existsSync, mkdirSync, readFileSync, readdirSync, statSync, writeFileSync } from 'node:fs'
 import path from 'node:path'

@@ -1,8 +1,9 @@
-// Loaded into every process of test files. After its tests the process must end by itself: a server, timer or pool
-// that stays open would also keep the service from stopping.
+// Loaded into every process of test files. Fails the process if it does not end by itself after its tests: a server, timer
+// or pool that stays open would also keep the service from stopping.
 import { isMainThread } from 'node:worker_threads'
 
-// As long as a test may take, so that a slow machine is not mistaken for a leak. A leak is named early.
+// The process fails after GRACE_MS: as long as a test may take, so that a slow machine does not look like a leak. It prints
+// what is open already after NAMED_AFTER_MS.
 const GRACE_MS = 60_000
 const NAMED_AFTER_MS = 5_000
 

@@ -1,6 +1,6 @@
-// Runs test files one after another in this process, each as a test of its name: its hooks run before and after its own
-// tests. Loading the server takes longer than most files of its tests.
-// With TEST_TIMES=<file>, adds to it the processor seconds of each test file.
+// Runs test files one after another in this process, because loading the server takes longer than most test files. Each file
+// is a test, so its `before` and `after` hooks run around its own tests only.
+// If TEST_TIMES names a file, appends the processor seconds of each test file to it.
 import { appendFileSync, readFileSync } from 'node:fs'
 import { test } from 'node:test'
 import { pathToFileURL } from 'node:url'
@@ -20,7 +20,7 @@ export function runFiles(files) {
   }
 }
 
-/** Processor time of this process with its threads; on Linux also of its child processes that have ended, in steps of 10 ms. */
+/** Processor time of this process and its threads. On Linux, in steps of 10 ms, and with ended child processes. */
 function processorSeconds() {
   if (process.platform !== 'linux') {
     const { user, system } = process.cpuUsage()

@@ -1,24 +1,24 @@
-// Which test files share a process, and in which order processes start. A process runs several files one after another,
-// because loading the server takes longer than most files of its tests.
+// Decides which test files share a process, and in which order processes start. A process runs several files one after
+// another, because loading the server takes longer than most test files.
 import { mkdirSync, rmSync, writeFileSync } from 'node:fs'
 
-/** Of this run: others in the same clone have their own. */
+/** The folder of this run. Other runs in the same clone have other folders. */
 export const RUN_FOLDER = `.cache/tests/${process.pid}`
 const FILES_PER_PROCESS = 24
 
-/** Files that change or measure their process. */
+/** Files that get their own process, because they change or measure it. */
 const ALONE = [
   'packages/sdk-integrations/', // instruments modules
   'packages/sdk/test/masking-part', // loads the SDK as on an edge platform
   'packages/server/test/storage/sqlite/cache-memory', // measures the heap
-  'packages/guards/test/same-decisions', // sets an environment variable, as does the next
-  'packages/sdk-conformance/test/python',
-  'packages/guards/test/wire/clients', // the same
+  'packages/guards/test/same-decisions', // sets an environment variable
+  'packages/sdk-conformance/test/python', // sets an environment variable
+  'packages/guards/test/wire/clients', // sets an environment variable
   'packages/guards/test/wire/bytes', // measures the heap
   'packages/server/test/jobs/messages/mail-sender', // changes the trusted certificates
 ]
 
-/** Started first, because they take long and often wait: at the end, nothing would run beside them. */
+/** Files that start first: they take long and often wait. At the end, no other file would use the processor meanwhile. */
 const FIRST = [
   'packages/contract/test/generated-clients',
   'packages/server/test/http/openapi/schemathesis',
@@ -36,7 +36,7 @@ const FIRST = [
  * Divides test files among processes.
  *
  * @param {string[]} files relative to the root of the repository
- * @param {number} processes how many run at the same time
+ * @param {number} processes number of processes that run at the same time
  * @returns {{ program: string, files: string[] }[]} `program` runs `files`
  */
 export function groupFiles(files, processes) {
@@ -72,7 +72,7 @@ function write(files, index) {
   return program
 }
 
-/** Parts of about the same length. */
+/** Splits a list into parts of about the same length, at most `size`. */
 function chunks(list, size) {
   const count = Math.ceil(list.length / size)
   return Array.from({ length: count }, (_, at) => list.filter((_, index) => index % count === at))

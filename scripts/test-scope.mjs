@@ -1,6 +1,6 @@
-// Loaded into every process of test files, before Node's test runner. To know which test an error belongs to, the runner notes
-// each promise, timer and socket of the process in a hook when it is made and when it is gone: a fifth of the processor time of
-// requests. Here, what a test starts carries the test's id with it, as a store does, and the runner reads that one.
+// Loaded into every process of test files, before Node's test runner. To find the test that caused an error, the runner uses an
+// async hook on every promise, timer and socket of the process. In tests that send requests, the hook takes a fifth of the
+// processor time. This file replaces the hook: an AsyncLocalStorage holds the id of the running test, and the runner reads it.
 import asyncHooks, { AsyncLocalStorage } from 'node:async_hooks'
 import { syncBuiltinESMExports } from 'node:module'
 import { isMainThread } from 'node:worker_threads'
@@ -11,7 +11,7 @@ if (isMainThread && /\.test\.m?[jt]s$/.test(process.argv[1] ?? '')) {
   const running = new AsyncLocalStorage()
   let noteTest = () => undefined
 
-  // The runner's tests extend it.
+  // The runner's class of tests extends this class.
   asyncHooks.AsyncResource = class extends AsyncResource {
     constructor(type, options) {
       super(type, options)
@@ -27,7 +27,7 @@ if (isMainThread && /\.test\.m?[jt]s$/.test(process.argv[1] ?? '')) {
     noteTest = init
     return { enable: () => undefined, disable: () => undefined }
   }
-  // The runner keeps what it finds now; everybody else has Node's own.
+  // The runner reads the replacements while it loads. Afterwards, all other modules get Node's originals.
   await import('node:test')
   Object.assign(asyncHooks, { AsyncResource, createHook, executionAsyncId })
   syncBuiltinESMExports()

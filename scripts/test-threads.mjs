@@ -1,9 +1,9 @@
-// Loaded into every process of test files: the server's threads start from the build, as in the program that users run.
-// Loading a thread from a hundred sources takes as long as all else that a server starts.
+// Loaded into every process of test files. Starts the server's threads from the build, as the program of users does: loading
+// one thread from its hundred sources takes as long as the rest of a server's start.
 import { syncBuiltinESMExports } from 'node:module'
 import workerThreads, { isMainThread } from 'node:worker_threads'
 
-// A thread of the server starts no other one.
+// Only in the main thread: threads of the server start no threads.
 if (isMainThread && process.env.TEST_MODULES !== undefined) {
   const built = new Map(JSON.parse(process.env.TEST_MODULES).map(([source, file]) => [source, new URL(file)]))
   workerThreads.Worker = class extends workerThreads.Worker {

@@ -2,7 +2,7 @@
 // npm test -- events    only the test files whose path contains "events", without the checks
 // npm test -- --changed only the test files that the changes since the upstream branch reach by imports
 // npm run check         only the checks
-// Options of these files' tests: --name <pattern> (may repeat), --watch, --coverage
+// Options for the tests: --name <pattern> (can be repeated), --watch, --coverage
 // --slowest             also lists the test files that took most processor time
 // The last line is always `N passed, N failed`; a check counts as one test.
 import { execFile, spawnSync } from 'node:child_process'
@@ -53,15 +53,15 @@ async function runChecks() {
     `${bin}/tsc`,
     '-p',
     project,
-    // Each of its checkers would learn the same types again, for twice the processor time.
+    // One, because each checker computes the same types again: several take twice the processor time.
     '--checkers',
     '1',
-    // The next check only reads what has changed.
+    // The next run then checks only what changed.
     '--incremental',
     '--tsBuildInfoFile',
     `.cache/types/${project.replaceAll('/', '-')}.tsbuildinfo`,
   ])
-  // The longest first.
+  // Longest first.
   await Promise.all([
     check(inTurn, 'lint', [`${bin}/oxlint`]),
     check(inTurn, 'types', ...types),
@@ -93,7 +93,7 @@ function createTurns(count) {
   }
 }
 
-/** Prints what its commands found together. */
+/** Runs the commands of one check. Prints their output together, and one line with the result. */
 async function check(inTurn, name, ...commands) {
   const start = performance.now()
   const found = []
@@ -119,24 +119,24 @@ async function runTests() {
     count.failed++
     return
   }
-  // Tests that start a process run what users run. Without it, they run the sources.
+  // Tests that start a process use this build, as users do. If it fails, they use the sources.
   const { builtModules, tryToBuild } = await import('./build-program.mjs')
   await tryToBuild()
-  // Coverage and changes are of the sources.
+  // --coverage and --watch need the sources, not the build.
   if (!options.watch && !options.coverage) process.env.TEST_MODULES = JSON.stringify(builtModules())
   const database = await sharedServer(files)
   await installBrowser(files)
   await installPython(files)
-  // Two more than cores, because a file often waits for its browser, its server or a timeout: a fifth faster than with one more.
+  // Two more than the cores, because files often wait for a browser, a server or a timeout. One more would be a fifth slower.
   const concurrency = availableParallelism() + 2
-  // A name would have to match the test that a file is in its process, too.
+  // With --name, files cannot share: in a shared process each file is a test itself, and the name would have to match it too.
   const isShared = options.name.length === 0 && !options.watch && !options.coverage
   const groups = isShared ? groupFiles(files, concurrency) : files.map((file) => ({ program: file, files: [file] }))
   const times = options.slowest && isShared ? path.resolve(RUN_FOLDER, 'times') : null
   if (times) process.env.TEST_TIMES = times
-  // For packages/server/test/setup/migrated-store.ts. A watching run would outlive a change of the migrations.
+  // Read by packages/server/test/setup/migrated-store.ts. Not with --watch: migrations can change during such a run.
   if (isShared) process.env.TEST_STORE = path.resolve(RUN_FOLDER, 'store.db')
-  // For packages/sdk/test/packed-sdk.ts, in the same way.
+  // Read by packages/sdk/test/packed-sdk.ts.
   if (isShared) process.env.TEST_PACKAGE = path.resolve(RUN_FOLDER, 'package')
   const tests = run({
     files: groups.map(({ program }) => program),
@@ -145,7 +145,7 @@ async function runTests() {
     testNamePatterns: options.name,
     watch: options.watch,
     coverage: options.coverage,
-    // For a whole file if it shares its process: on a machine ten times slower, it may take minutes.
+    // In a shared process, the timeout applies to a whole file, which may take minutes on a machine ten times slower.
     execArgv: [
       '--test-timeout=900000',
       '--import=./scripts/test-scope.mjs',
@@ -163,7 +163,7 @@ async function runTests() {
   await database?.close()
 }
 
-/** By processor time: other files run beside each, so its wall time says little. */
+/** Sorts by processor time. Wall time depends on the files that run at the same time. */
 function printSlowest(timesFile) {
   const lines = readFileSync(timesFile, 'utf8').trim().split('\n')
   const times = lines.map((line) => line.split(' ')).map(([seconds, file]) => ({ seconds: Number(seconds), file }))
@@ -175,8 +175,8 @@ function printSlowest(timesFile) {
 }
 
 /**
- * Temporary files go to memory where it can hold and run them: the stores of tests wait for the disk after each commit, which
- * was a third of their processor time. `TMPDIR` chooses another place.
+ * Puts temporary files into memory if it has room and can run programs: syncing the tests' stores to a disk after each commit
+ * took a third of the processor time. `TMPDIR` chooses another place.
  */
 function useMemoryDisk() {
   if (process.env.TMPDIR !== undefined) return
@@ -186,17 +186,17 @@ function useMemoryDisk() {
     const folder = mkdtempSync('/dev/shm/tacho-test-')
     process.on('exit', () => rmSync(folder, { recursive: true, force: true, maxRetries: 3 }))
     for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP']) process.once(signal, () => process.exit(1))
-    // Another user runs PostgreSQL.
+    // PostgreSQL runs as another user, who needs access.
     chmodSync(folder, 0o755)
     const program = path.join(folder, 'program')
     writeFileSync(program, '#!/bin/sh\n', { mode: 0o755 })
     if (spawnSync(program).status === 0) process.env.TMPDIR = folder
   } catch {
-    // No such place, or not for this user.
+    // /dev/shm does not exist, or this user may not write to it.
   }
 }
 
-/** Installed and built before the tests, because several files that need a browser can run at the same time. */
+/** Installs Chromium and builds the console before the tests, because several files that need both can run at the same time. */
 async function installBrowser(files) {
   if (!files.some((file) => readFileSync(file, 'utf8').includes('withoutChromium'))) return
   // Not imported above: the checks must run even if this file does not parse.
@@ -206,7 +206,7 @@ async function installBrowser(files) {
   await import('./build-console.mjs')
 }
 
-/** The same for the packages of the Python tests. */
+/** Installs the packages of the Python tests before the tests, for the same reason. */
 async function installPython(files) {
   if (!files.some((file) => readFileSync(file, 'utf8').match(/without(Python|Programs|Schemathesis)/))) return
   const python = await import('../packages/sdk-conformance/test/python.ts')

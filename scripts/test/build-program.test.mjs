@@ -24,7 +24,7 @@ test('every module that the server starts as a thread is built', () => {
     readFileSync(path.join(root, file), 'utf8'),
   )
   const names = sources.flatMap((text) => [...text.matchAll(/moduleUrl\('([\w-]+)'/g)].map(([, name]) => name))
-  // These two are started by a variable.
+  // The server starts these two through a variable, so the pattern above does not match them.
   assert.deepEqual(new Set([...names, 'writer', 'reader']), new Set(Object.keys(THREADS)))
 })
 
@@ -108,12 +108,12 @@ test('the command runs the build, unless a source was changed or deleted after i
     age(50, main)
     assert.equal(runs('serve'), 'cli/dist/main.js', file)
   }
-  // A flag makes V8 compile Node's own code again: only a program that runs for long needs one.
+  // V8 flags make V8 compile Node's own code again, so only long-running commands get them; the others run with --plain.
   write('scripts/node', '#!/bin/sh\necho "$1"\n', 0o755)
   assert.equal(runs('runs', 'list'), '--plain')
   for (const command of ['serve', 'gateway', 'record']) assert.notEqual(runs(command), '--plain', command)
   write('scripts/node', SCRIPT, 0o755)
-  // A hook compares only what it consists of, because an agent waits for it.
+  // For a hook, only the hook's own files are compared with the build, because an agent waits for it.
   for (const file of [...ofHook, 'package.json', 'package-lock.json']) {
     age(10, file)
     assert.equal(runs('hook', 'codex'), 'guards/src/hook/main.ts', file)

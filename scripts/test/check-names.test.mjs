@@ -1,4 +1,4 @@
-/** What the check of names finds, and what it lets pass. */
+/** Instructions and names that the check of names refuses, and others that it accepts. */
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { commonNamesIn, strangersIn } from '../check-names.mjs'

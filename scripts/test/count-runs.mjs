@@ -1,4 +1,4 @@
-// Runs each scenario of its input and prints what was counted.
+// Runs each scenario from its input with Node's test runner, and prints the counts.
 import { once } from 'node:events'
 import { run } from 'node:test'
 import { json } from 'node:stream/consumers'
@@ -11,7 +11,7 @@ for (const [name, { groups, names }] of Object.entries(await json(process.stdin)
     files: groups.map(({ program }) => program),
     concurrency: 2,
     isolation: 'process',
-    // As in a run of the tests.
+    // As scripts/test.mjs does.
     execArgv: [`--import=${new URL('../test-scope.mjs', import.meta.url).href}`],
     testNamePatterns: names,
   })

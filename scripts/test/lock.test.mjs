@@ -6,7 +6,7 @@ import path from 'node:path'
 import { test } from 'node:test'
 import { root } from '../build.mjs'
 
-/** A repository whose lock has these packages, and what the script makes of it. */
+/** Runs the script in a repository whose lock has these packages. Returns `--check` before and after it, and the new lock. */
 function completed(t, packages) {
   const folder = mkdtempSync(path.join(tmpdir(), 'tacho-lock-'))
   t.after(() => rmSync(folder, { recursive: true }))

@@ -7,7 +7,7 @@ import path from 'node:path'
 import { test } from 'node:test'
 import { root } from '../build.mjs'
 
-/** A repository or package with nothing but what chooses Node, and a `node` on the PATH that says this version. */
+/** Makes a folder with only the files that choose Node, and a `node` on the PATH that reports this version. */
 function installed(t, hostVersion) {
   const folder = mkdtempSync(path.join(tmpdir(), 'tacho-node-'))
   t.after(() => rmSync(folder, { recursive: true }))
@@ -55,7 +55,7 @@ test('an older Node brings a newer one, and one that cannot bring it says so', (
 
 const isPinnedHere = process.platform === 'linux' && process.arch === 'x64'
 
-/** Brings a Node that is this script: `npm pack` of the folder writes its package. */
+/** Brings Node from a fake `npm`, whose package of Node contains this script in place of the program. */
 function bringFrom(t, script, changeLock) {
   const { folder, write } = installed(t, 'v20.1.0')
   const lockPlace = 'scripts/pinned-node/package-lock.json'

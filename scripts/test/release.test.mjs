@@ -1,4 +1,4 @@
-/** What a release has, and the workflows that make one. */
+/** The contents of a release, and the workflows that make it. */
 import assert from 'node:assert/strict'
 import { execFileSync, spawnSync } from 'node:child_process'
 import { createHash } from 'node:crypto'
@@ -68,7 +68,7 @@ test('the changes of a version are those under its heading', () => {
   assert.throws(() => changesOf('0.4.0', changelog), /no heading "## 0.4.0"/)
 })
 
-/** The templates with the default values. Knows no more of the language than the templates use. */
+/** Renders the templates with the default values. Supports only the parts of the template language that they use. */
 function rendered(text) {
   const Values = parse(read('examples/kubernetes/chart/values.yaml'))
   const valueOf = (name) => name.split('.').reduce((value, key) => value[key], Values)
@@ -126,7 +126,7 @@ test('Helm renders the chart, with other values too', { skip: !helm && 'Helm is 
   assert.deepEqual([variables.TACHO_PUBLIC_URL, variables.TACHO_LOG_LEVEL], ['https://agents.example.org', 'warn'])
 })
 
-/** What each workflow runs, line by line. */
+/** The commands of a workflow. */
 function commandsOf(file) {
   const workflow = parse(read(file))
   const jobs = Object.values(workflow.jobs ?? workflow).filter((job) => typeof job === 'object' && !Array.isArray(job))

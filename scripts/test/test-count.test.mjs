@@ -1,4 +1,4 @@
-// A run must count a file as failed however its process ends, alone or among others.
+// A run must count each broken file as failed, however its process ends, and whether it shares the process or not.
 import assert from 'node:assert/strict'
 import { spawnSync } from 'node:child_process'
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
@@ -91,7 +91,7 @@ function together(...files) {
   return { program, files }
 }
 
-/** In a process outside of this test run, because a run inside a run does nothing. */
+/** Runs the scenarios in a process outside of this test run, because Node's test runner does nothing inside another run. */
 function countAll() {
   const { NODE_TEST_CONTEXT: _, ...env } = process.env
   const child = spawnSync(process.execPath, [path.join(import.meta.dirname, 'count-runs.mjs')], {

@@ -1,4 +1,5 @@
-// An error that a test caused fails that test, however it comes, and tests are parts of those that started them.
+// An uncaught error must fail the test that caused it, whether it comes from a timer, a promise or a socket. Tests must stay
+// nested in the tests that started them.
 import assert from 'node:assert/strict'
 import { spawnSync } from 'node:child_process'
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
@@ -34,12 +35,12 @@ test('an error fails the test that caused it, beside others that go on', { timeo
   const good = `test('good', async () => { await new Promise((resolve) => setTimeout(resolve, 50)) })`
   writeFileSync(inner, `${HEAD}describe('at once', { concurrency: 20 }, () => { ${[...tests, good].join('\n')} })`)
   const program = path.join(folder, 'outer.test.mjs')
-  // As test-files.mjs does.
+  // Imports a test file inside a test, as test-files.mjs does.
   writeFileSync(program, `import { test } from 'node:test'; test('outer', async () => { await import('./inner.mjs') })`)
 
   const scope = new URL('../test-scope.mjs', import.meta.url).href
   const { NODE_TEST_CONTEXT, ...env } = process.env
-  // A run of its own: else the reports are for this one.
+  // Without this variable, the process is a separate run. With it, its reports would go to this run.
   assert.ok(NODE_TEST_CONTEXT)
   const args = [`--import=${scope}`, '--test', '--test-reporter=tap', program]
   const { stdout } = spawnSync(process.execPath, args, { env, encoding: 'utf8', timeout: 60_000 })
