@@ -2,7 +2,7 @@
 import type { LongLine } from './lines.ts'
 
 export interface ServerConnection {
-  /** Set if the command could not be started: why the server never answers. */
+  /** Why the command could not be started; absent if it was. Without a start, the server never answers. */
   readonly why?: string
   /** Resolves when the server has room for more. */
   send(line: string | Buffer): Promise<void>

@@ -1,7 +1,7 @@
 /**
  * The accepted definitions of a server's tools, to detect tools that change or appear after people accepted the server
- * ("rug pull"). There is one file for each server (command line or address), with digests only. All connections of a
- * user of this machine to one Tacho service share it, so another API key or a new environment accepts nothing.
+ * ("rug pull"). There is one file for each user of this machine, Tacho service and server (command line or address), with
+ * digests only. It does not depend on the API key, so a new key or environment does not accept other definitions.
  *
  *   no file --first list, whole--> accepted --another digest, another tool--> flagged --accept--> accepted
  *                                      ^----------the accepted digest again------/
@@ -49,7 +49,7 @@ export class Definitions {
 
   /**
    * @param root the folder of all state.
-   * @param url of the service; with `server`, it names the file by its digest.
+   * @param url the service's URL. The file's name is a digest of `url` and `server`.
    */
   constructor(root: string, url: string, server: string, warn: (message: string) => void) {
     const folder = path.join(root, 'mcp-tools')

@@ -5,7 +5,7 @@
 import { isUtf8 } from 'node:buffer'
 import { isObject, keyOf, type Message } from './message.ts'
 
-// ES2026; TypeScript does not know it yet.
+// Members of ES2026 that TypeScript does not declare yet.
 declare global {
   interface JSON {
     parse(text: string, reviver: (key: string, value: unknown, context: { source: string }) => unknown): unknown

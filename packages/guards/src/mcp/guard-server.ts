@@ -1,4 +1,4 @@
-/** Runs the guard between this process's standard input and output and a server, until either ends. */
+/** Runs the guard until the client or the server ends. The client uses this process's standard input and output. */
 import type { Readable, Writable } from 'node:stream'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { Tacho } from '@tacho/sdk'

@@ -83,7 +83,7 @@ export class McpGuard {
   #callsBytes = 0
   #run: Run | undefined
   #agent: Agent = { id: '', name: '' }
-  /** `initialize`, or `server/discover` since 2026-07-28. */
+  /** Key of the request whose answer names the server: `initialize`, or `server/discover` since 2026-07-28. */
   #greeting: string | undefined
   #announcesChanges = false
   #isServerKnown = false

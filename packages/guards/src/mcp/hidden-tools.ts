@@ -15,8 +15,8 @@ export interface Agent {
 }
 
 /**
- * A tool is hidden if a policy blocks each of its calls: the policy's condition reads only the tool's name, its server and the agent,
- * and its action is BLOCK. A condition that also reads the input, the time or the run does not hide the tool.
+ * A tool is hidden if a policy blocks each of its calls: its action is BLOCK, and its condition matches and reads only the
+ * tool's name, its server and the agent. A condition that also reads the input, the time or the run does not hide the tool.
  */
 export function toolHider(policies: readonly Policy[], agent: Agent): (toolName: string) => boolean {
   const fixed = policies.filter(({ condition }) => {

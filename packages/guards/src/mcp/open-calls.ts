@@ -1,20 +1,20 @@
 /**
- * A call of a tool under way.
+ * The requests of the client that are under way. A tool call:
  *
- *   held or judged --forwarded--> with the server --answered--> (recorded)
+ *   judged, or waiting for a person --forwarded--> with the server --answered--> (recorded)
  *        \--cancelled, the client leaves, the server ends--> stopped
  *
- * And the other requests of the client that wait for the server.
+ * Other requests only wait for the server (OpenRequests).
  */
 import { ERRORS, errorReply, isObject, type Json, type Message } from './message.ts'
 import { ToolFailure } from './tool-failure.ts'
 
-/** The last part of its name: `claudecode/toolUseId`. */
+/** Members of `_meta` that contain the model's id of a call: the last part of their names, as in `claudecode/toolUseId`. */
 const NAMES: ReadonlySet<string> = new Set(['toolUseId', 'toolCallId', 'tool_use_id', 'tool_call_id'])
 const CHARS_MAX = 255
 const REQUESTS_MAX = 10_000
 
-/** The model's id of a call, if the client says it in `_meta`, as Claude Code does; else the id of the request. */
+/** The model's id of a call if the client sends it in `_meta`, as Claude Code does; else the id of the request. */
 export function callIdOf(id: unknown, params: Json): string {
   const meta = isObject(params['_meta']) ? params['_meta'] : {}
   const named = Object.entries(meta).find(([name]) => NAMES.has(name.slice(name.lastIndexOf('/') + 1)))?.[1]
@@ -27,7 +27,7 @@ export interface Call {
   /** Ends the wait for a person. */
   readonly cancel: AbortController
   isCancelled: boolean
-  /** Takes the server's answer, once. Undefined while the server does not have the call. */
+  /** Receives the server's answer. Undefined before the call is forwarded, and after it ended. */
   forwarded?: { resolve(answer: Answer): void; reject(error: ToolFailure): void } | undefined
 }
 
@@ -36,7 +36,7 @@ export interface Answer {
   readonly line: string
 }
 
-/** The client does not wait for it any more. */
+/** Ends a call that its client cancelled. */
 export function cancel(call: Call): void {
   call.isCancelled = true
   call.cancel.abort('cancelled')
@@ -44,24 +44,24 @@ export function cancel(call: Call): void {
   call.forwarded = undefined
 }
 
-/** The server answers nothing any more. The client still waits. */
+/** Ends a call that the server will not answer. The client still waits for an answer. */
 export function abandon(call: Call, why: string): void {
   if (call.forwarded) call.forwarded.reject(new ToolFailure('connection_closed', why))
   else call.cancel.abort()
   call.forwarded = undefined
 }
 
-/** Each gets an error if the server ends first. */
+/** Requests other than tool calls that wait for the server. If the server ends first, each gets an error. */
 export class OpenRequests {
   readonly #ids = new Map<string, unknown>()
-  /** The reason why no more answers can come from the server; null while they can. */
+  /** Why the server answers nothing more; null while it can. */
   #end: string | null = null
 
   get why(): string | null {
     return this.#end
   }
 
-  /** The error of a request that comes when the server has ended; null if it can pass. */
+  /** The error for a request that arrives after the server ended; null while the server runs. */
   tooLate(id: unknown): string | null {
     return this.#end === null ? null : errorReply(id, ERRORS.server, this.#end)
   }

@@ -2,7 +2,7 @@ import { progressNotification } from './message.ts'
 
 const FIRST_MS = 1_000
 const NEXT_MS = 5_000
-/** Small steps: the server's own progress then starts with higher values. */
+/** Small, because progress must increase: the server's own values, which may follow, are then higher. */
 const STEP = 1e-6
 
 /** Shows a waiting client that the call is alive. */

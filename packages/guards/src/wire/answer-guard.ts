@@ -38,7 +38,7 @@ const HELD_BYTES_MAX = 16_777_216
 /** Interval of signs of life: clients and proxies close silent connections. */
 const SIGN_MS = 5_000
 
-/** A comment in an event stream, or before JSON a space: clients ignore both. */
+/** Signs of life that clients ignore: a comment in an event stream, a space before JSON. */
 const COMMENT = ': waiting for a decision\n\n'
 const SIGN = { stream: Buffer.from(COMMENT), whole: Buffer.from([0x20]) }
 
@@ -210,7 +210,7 @@ class Events {
  * @throws Error for invalid JSON: some clients accept more than JSON, for example NaN.
  */
 function eventIn(event: Buffer): unknown {
-  // A byte order mark may precede the first one.
+  // A byte order mark may precede the first event.
   const lines = event
     .toString()
     .replace(/^\uFEFF/, '')

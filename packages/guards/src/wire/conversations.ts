@@ -6,7 +6,7 @@
  *     ^---------------------------------/ the answer is final, or failed
  *
  * Any other request begins a conversation in the program's run. The conversation gets its own run if
- *   - its prompt is in the input of an open tool call: the conversation of the call is its parent, and its run ends with the call;
+ *   - its prompt is in the input of an open tool call: the call's conversation is its parent, and its run ends with the call;
  *   - another conversation is asking;
  *   - another conversation is working, and this one has tools, but not the same tools and system prompt.
  */
@@ -158,7 +158,8 @@ export class Conversations {
     const busy = [...this.all].filter(({ asking, calls }) => asking > 0 || calls.size > 0)
     const isBeside = busy.some(
       (one) =>
-        // A request beside another one. An exception: a request that finds a title before the main work begins.
+        // The other one waits for its answer. Exception: the main conversation began with one request without tools, which
+        // only asks for a title.
         (one.asking > 0 && !(hasTools && one.isMain && !one.hasTools && one.requests === 1)) ||
         (one.calls.size > 0 && hasTools && one.kind !== kind),
     )
@@ -180,7 +181,7 @@ export class Conversations {
     return conversation
   }
 
-  /** The call whose input is the prompt of these messages. */
+  /** The open tool call whose input contains the prompt of these messages. */
   #parentOf(ownMessages: readonly Message[]): { conversation: Conversation; call: OpenCall } | undefined {
     const prompt = textIn(ownMessages.find(({ role }) => role === 'user')?.content)
     if (prompt.trim() === '') return undefined
@@ -190,7 +191,7 @@ export class Conversations {
     const isExact = ({ call }: { call: OpenCall }) => textsIn(call.input).some((value) => value === prompt)
     const isPart = ({ call }: { call: OpenCall }) =>
       textsIn(call.input).some((value) => value.length >= PROMPT_CHARS_MIN && prompt.includes(value))
-    // Each call begins one conversation, as long as other calls with the same input are free.
+    // Of several calls with the same input, prefer one that has not begun a conversation yet.
     const isFree = ({ conversation, call }: { conversation: Conversation; call: OpenCall }) =>
       this.childrenOf(conversation, call.id).length === 0
     const exact = open.filter(isExact)
@@ -205,7 +206,7 @@ function lastResults(ownMessages: readonly Message[]): number {
   return ownMessages.findLastIndex(({ role }) => role === 'assistant') + 1
 }
 
-/** The kind of agent, because two agents may get the same prompt. */
+/** A hash of system prompt and tools. It tells agents apart that get the same prompt. */
 function kindOf({ messages, tools }: Asked): string {
   const system = messages.filter(({ role }) => OF_THE_PROGRAM.has(String(role))).map(({ content }) => content)
   return hash('sha256', plain([system, tools ?? null]))

@@ -3,9 +3,9 @@
  * its own environment, under the policies of that environment.
  *
  *   unknown --Tacho knows it--> accepted --a minute--> checked again
- *      |--Tacho refuses it--> refused for ten seconds, and as long as Tacho is away after them
- *      \--Tacho is away--> accepted, as far as it looks like a key: recording fails open. A guard decides by the last known
- *                          policies, and refuses every call without them
+ *      |--Tacho refuses it--> refused for ten seconds, and longer while Tacho is unreachable
+ *      \--Tacho is unreachable--> accepted if it has the form of a key: recording fails open. A guard decides by the last
+ *                                 known policies, and refuses every call without them
  */
 import { isUtf8 } from 'node:buffer'
 import type { IncomingHttpHeaders } from 'node:http'

@@ -20,7 +20,7 @@ const PROTOCOLS: readonly (readonly [RegExp, Protocol])[] = [
   [/\/embeddings$/, { ...EMBEDDINGS, name: 'openai-embeddings' }],
 ]
 
-/** Undefined if it is not a call of a model, such as a list of models. */
+/** Undefined if the request is not a call of a model, for example if it lists models. */
 export function protocolOf(method: string, path: string): Protocol | undefined {
   return method === 'POST' ? protocolAt(canonical(path)) : undefined
 }
@@ -55,7 +55,7 @@ const DECODED_TIMES = 3
 export function guardedWay(method: string, path: string): 'later' | 'refused' | undefined {
   if (method === 'HEAD' || method === 'OPTIONS') return undefined
   const read = canonical(path)
-  // A response of background mode.
+  // Reads a response that was created in background mode.
   if (method === 'GET' && /\/responses\/[^/]+$/.test(read)) return 'later'
   if (method === 'POST' && /\/responses\/[^/]+\/cancel$/.test(read)) return 'later'
   // Stored completions, and results of batches.
@@ -112,7 +112,7 @@ export class AnswerReader {
     if (this.#isLines || contentType?.includes('event-stream')) this.#collector = protocol.stream()
   }
 
-  /** Whether the answer is complete. The tokens of chat completions come after the last piece. */
+  /** Whether the answer is complete. Chat completions send their tokens after the last piece, so they end only with [DONE]. */
   get isOver(): boolean {
     return this.#isOver || (this.isComplete && this.#protocol.name !== 'openai-chat')
   }
@@ -126,12 +126,12 @@ export class AnswerReader {
     return this.#answerId ?? text(fields(this.whole())['id'])
   }
 
-  /** Gives the memory that the answer may use back to the others. Call it after the last read. */
+  /** Releases the answer's share of memory. Call it after the last read. */
   release(): void {
     this.#share.release()
   }
 
-  /** The text of the answer as it came; `isWhole` only if it is all there. */
+  /** The text of the answer as received. `isWhole`: nothing of it is missing. */
   get raw(): { body: string; isWhole: boolean; isStream: boolean } {
     return {
       body: this.#raw,
@@ -161,7 +161,8 @@ export class AnswerReader {
     if (this.#collector) return this.#lines(piece)
     this.#text += piece
     if (this.#isStreamKnown) return
-    // Some servers do not announce a stream. A long text is not read again with each piece.
+    // Some servers do not announce a stream, so look for one until the text has seven characters that are not blank. Later
+    // pieces are not searched: searching a long text again with each piece would be slow.
     const text = this.#text
     this.#isStreamKnown = /\S.{6}/s.test(text) || text.length > BLANK_CHARS_MAX
     if (!STREAM.test(text)) return
@@ -185,7 +186,7 @@ export class AnswerReader {
     this.#text = begun
   }
 
-  /** Clients read an event also if the empty line after it is missing. */
+  /** Reads the last event, as clients do, even without the empty line after it. */
   end(): void {
     if (!this.#collector) return
     this.#line(this.#text)
@@ -239,7 +240,7 @@ export const STREAM = /^\s*(?:data|event|id|retry)?:/
 /** A line end; a CR at the end of the text may be half of one. */
 const LINE_END = /\r\n|\n|\r(?!$)/
 const BLANK_CHARS_MAX = 65_536
-/** A longer answer is recorded without the text that came. */
+/** A longer answer is recorded without its received text. */
 const RAW_CHARS_MAX = 65_536
 /** At most this much of an answer is read for the recording. */
 const ANSWER_CHARS_MAX = 16_777_216

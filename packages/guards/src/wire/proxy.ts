@@ -46,7 +46,7 @@ export interface Observer {
   record(): Promise<unknown>
   /** Whether the answer is complete, according to its content. */
   readonly isOver: boolean
-  /** Reports the end of the exchange; the last method called. `left`: the client did not wait; `broken`: the upstream failed. */
+  /** Called last, when the exchange ends. `left`: the client disconnected first; `broken`: the upstream failed. */
   ended(how: 'whole' | 'left' | 'broken', why?: string): void
 }
 

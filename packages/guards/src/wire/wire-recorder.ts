@@ -30,7 +30,7 @@ export interface GuardSettings {
 interface WireOptions {
   /** Several programs use the proxy, so there is no common run. */
   readonly isShared?: boolean
-  /** Whether an SDK records the program. */
+  /** Whether an SDK in the program records it, so that this proxy must not. */
   readonly isElsewhere?: () => boolean
   /** Set if policies judge the tool calls in an answer before the program gets it. */
   readonly guard?: GuardSettings | undefined

@@ -69,7 +69,7 @@ export function createWaitingCommits(now: () => number = () => performance.now()
         failing = null
         return result
       } catch (error) {
-        // A store that is away reports its own reason, and other errors are the caller's fault.
+        // Count only writes that were blocked: an unreachable store reports its own reason, and other errors are the caller's.
         const isBlocked = error instanceof StorageError && error.code === 'storage_unavailable'
         if (isBlocked && !(error instanceof StoreAway))
           failing = { since: failing?.since ?? ownCheck.since, until: now() }

@@ -26,7 +26,7 @@ export interface Store {
   gauges(): StorageGauges
   /** Processes that serve this store now, including this one. Limits are divided by this number. Must be cheap. */
   nodes(): number
-  /** Difference between the store's clock and this process's. Leases use the store's clock, independent of the nodes' clocks. */
+  /** Difference between the store's clock and this process's. Leases use the store's clock, so that all nodes agree. */
   clockOffsetMs(): number
   /** Waits for running writes before it closes. */
   close(): Promise<void>

@@ -35,7 +35,7 @@ function ofRun(key: string, note = ''): Table {
 const ofHours = (key: string): Table => ({ ...ofRun(key, 'Retention keeps the numbers.'), run: 'counted_out' })
 const ofEnvironment = (key: string, note = ''): Table => ({ ...ofRun(key, note), run: 'stays' })
 const elsewhere = (key: string, note: string): Table => ({ ...ofEnvironment(key, note), environment: 'stays' })
-/** Tables that each store builds by itself. Search is off in a copy. */
+/** Tables that a copy of a store leaves out, because each store fills its own. Search is therefore off in a copy. */
 const notCopied = (table: Table): Table => ({ ...table, isCopied: false })
 
 const DESCRIBED = {

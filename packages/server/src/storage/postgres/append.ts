@@ -1,6 +1,7 @@
 /**
  * Appends on PostgreSQL in two round trips. The first opens and locks the runs and finds stored events. The second
- * copies the new events, writes all resulting changes, and commits. Retries take a third, to be compared.
+ * copies the new events, writes all resulting changes, and commits. A batch with events that are already stored takes a
+ * third round trip, which compares them.
  *
  * Only the transaction that holds a run's row writes its events. So a run's smaller seq is never committed after a
  * larger one.

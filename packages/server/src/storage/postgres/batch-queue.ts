@@ -1,7 +1,7 @@
 /**
  * Batches on their way to a commit. Waiting batches of one environment share a transaction; environments never share
  * one, because on Citus they may be on different machines. Workspaces take turns, in a workspace its environments, and
- * in an environment its keys, so that none waits for all that another has sent.
+ * in an environment its keys, so that none waits for the whole backlog of another.
  *
  *   batch: waiting --its runs are free--> in a transaction --the commit is sent--> committing --ended--> answered
  *
@@ -44,7 +44,7 @@ interface Queued {
 }
 
 interface Environment<Pipeline> {
-  /** Holder for the turns between workspaces. The environment takes the place of the credential. */
+  /** Who takes turns: the workspace, and in place of a credential the environment. */
   holder: Holder
   /** Waiting batches, by turn, then by arrival. */
   waiting: Queued[]

@@ -112,7 +112,7 @@ export interface Pipeline {
 type End = 'commit' | 'rollback'
 type Work<Result> = (client: PoolClient, atCommit: AtCommit) => Promise<Result>
 
-/** A schema of its own lets the database be shared with other programs. */
+/** All tables are in this schema, so other programs can use the same database. */
 export const SCHEMA = 'tacho'
 
 /**
@@ -134,7 +134,7 @@ const INT8 = 20
 /** Extra time for a database that does not answer. Otherwise the database times out first and reports a reason. */
 const SILENCE_MS = 5_000
 
-/** A bigint is exact in JavaScript, because sums saturate at the largest exact integer. */
+/** Reads bigints as numbers. They are exact, because sums saturate at the largest exact integer. */
 const types = {
   getTypeParser(oid: number, format?: 'text' | 'binary') {
     return oid === INT8 ? Number : pg.types.getTypeParser(oid, format as 'text')

@@ -1,11 +1,12 @@
 /**
- * Inserts events by COPY, in PostgreSQL's binary format (its documentation: "SQL Commands, COPY, Binary Format"). It
- * costs the database the least. Measured on PostgreSQL 18, 100 events of 1 kB a statement, CPU of client + server per
- * event: 3 + 6 µs, as text 3 + 9, by INSERT from one jsonb parameter 2.5 + 12. COPY has no ON CONFLICT, so it takes
- * only events known to be new.
+ * Inserts events by COPY, in PostgreSQL's binary format (its documentation: "SQL Commands, COPY, Binary Format"), which
+ * costs the database least. Processor time of client + server per event, on PostgreSQL 18 with 100 events of 1 kB in each
+ * statement: 3 + 6 µs; COPY as text 3 + 9; INSERT from one jsonb parameter 2.5 + 12. COPY has no ON CONFLICT, so it can
+ * insert only events that are known to be new.
  *
- * Rows are encoded before their transaction begins, because encoding takes the longest. The numbers of each event are
- * known only later; they have a fixed place in the row. Its session is last, and mostly that of the run.
+ * Rows are encoded before their transaction begins, because encoding takes longest. Some values are known only in the
+ * transaction. The numbers of the event's run, envelope and seq have a fixed place in the row. The session is the last
+ * column, and null if it equals that of the run, as it mostly does.
  */
 import pg, { type ClientBase, type Connection } from 'pg'
 import { ROW_COLUMNS, rowValues, type PlacedEvent } from '../sql/record/stored-columns.ts'
@@ -78,7 +79,7 @@ export function encodeEvents(environmentId: string, batches: readonly EventBatch
   }
 }
 
-/** `session`: that of the last row, if it differs from its run's. */
+/** Rows that follow one another in the buffer. `session`: the session of the last row, if it differs from its run's. */
 interface Piece {
   from: number
   end: number
@@ -122,12 +123,12 @@ interface Row {
   event: NewEvent
   receivedAt: number
   values: ReturnType<typeof rowValues>
-  /** Its place in the buffer. */
+  /** Start of the row in the buffer. */
   from: number
   end: number
 }
 
-/** In the order of COLUMNS. Returns the end of the row. */
+/** Writes the values in the order of COLUMNS. Returns the end of the row. */
 function writeRow(buffer: Buffer, from: number, environment: Buffer, row: Row): number {
   const { event, receivedAt, values } = row
   let end = buffer.writeInt16BE(COLUMNS.length, from)

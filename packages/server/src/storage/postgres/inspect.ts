@@ -94,7 +94,10 @@ export async function inspectDatabase(inspected: Inspected): Promise<StoreCheck[
   ]
 }
 
-/** A database may be large because of other programs or free pages. A pass then has few slices. */
+/**
+ * Without `slices`, checks all payloads at once. A database that is large only because of other programs or free pages gets
+ * slices too; the first ones then already check everything.
+ */
 async function checkedPayloads(slices: PayloadSlices | null, snapshot: Snapshot): Promise<StoreCheck> {
   if (slices === null) return payloadsCheck(await checkPayloads(snapshot))
   const { done, budgetMs } = slices.next()

@@ -1,4 +1,4 @@
-/** Brings a database to the schema, on a separate connection without timeouts, before the store is served. */
+/** Migrates a database to the current schema before the store is served, on a separate connection without timeouts. */
 import path from 'node:path'
 import { setTimeout as wait } from 'node:timers/promises'
 import pg, { type Client, type ClientBase, DatabaseError } from 'pg'

@@ -40,7 +40,7 @@ const LONGEST_READING_MS = 1_000
 /** The database's clock decides everything, but people and other programs still compare clocks. */
 const MAX_SKEW_SECONDS = 1
 
-/** The clocks of all nodes, as each has measured its own. */
+/** The clock offset of each node, as that node measured it. */
 export const CLOCKS = `SELECT slot, clock_offset_ms AS "offsetMs" FROM nodes
   WHERE heartbeat_at > ${NOW} - ${EXPIRY_MS} ORDER BY slot`
 

@@ -3,11 +3,11 @@
  *
  *   here --cannot connect--> away --pause over--> retried by the next request --connected--> here
  *     |                       ^------------------------cannot connect----'
- *     +--the probe's statement is late, or its answer is not ours--> away --the probe's answer is ours--> here
+ *     +--the probe's answer is late, or from another database--> away --the probe reaches this database--> here
  *
  * While it is away, requests fail at once, and those under way end too: reads at once, batches after BATCH_MS, because
- * the database may still answer. Pauses double up to LONGEST_PAUSE_MS. Only the probe's own answer ends an outage that
- * it found.
+ * the database may still answer. Pauses double up to LONGEST_PAUSE_MS. Only an answer to the probe ends an outage that
+ * the probe found.
  */
 import pg, { DatabaseError, type ClientBase, type ClientConfig } from 'pg'
 import { StorageError, StoreAway } from '../engine/store.ts'
@@ -66,7 +66,7 @@ export function createReachability(onChange: OnReachable) {
     return new StoreAway(reason ?? CANNOT_CONNECT, cause)
   }
 
-  /** Stops waiting but not the work: the connection is used until the database answers, or is closed. */
+  /** Rejects when the database is away. The work goes on: its connection stays in use until the database answers. */
   function untilAway<Result>(work: Promise<Result>, waiting = reads): Promise<Result> {
     const { promise, resolve, reject } = Promise.withResolvers<Result>()
     waiting.add(reject)

@@ -25,7 +25,7 @@ const COLUMNS: Columns = {
 }
 const CHANGED = [...RUN_COLUMNS.flatMap(([, column, , change]) => (change === 'never' ? [] : [column])), 'last_seq']
 
-/** UPDATE ... FROM would be a join, which the planner may run as a read of all runs of a tenant. */
+/** An upsert, because UPDATE ... FROM is a join: the planner may run it by reading all runs of a tenant. */
 export const CHANGE_RUNS: InsertedTable = {
   name: 'runs AS r',
   columns: COLUMNS,
@@ -40,15 +40,15 @@ export const OPEN_RUNS: InsertedTable = {
 }
 
 /**
- * An order instead of an equality, for which the planner might scan another index of the tenant. Only this key's index
- * has this order.
+ * Finds one key by a range with an order. For an equality, the planner might scan another index of the tenant; only this
+ * key's index has this order.
  */
 const oneOf = (key: string, value: string) => `${key} >= ${value} AND ${key} <= ${value} ORDER BY ${key} LIMIT 1`
 const runOf = (selected: string, runId: string) =>
   `(SELECT ${selected} FROM runs WHERE environment_id = $1 AND ${oneOf('run_id', runId)}`
 /**
- * A range of both columns. For an equality on the run, the planner may read and sort all of its events while the
- * statistics do not include them.
+ * Finds one event by a range of both columns. For an equality on the run, the planner may read and sort all events of the
+ * run while the statistics do not include them.
  */
 export const eventOf = (selected: string, run: string, eventId: string) => {
   const [key, sought] = ['(e.run, e.event_id)', `(${run}, ${eventId})`]
@@ -64,9 +64,9 @@ const NUMBERS = COUNTED.filter(([, , type]) => type === 'bigint')
 const TEXTS = COUNTED.filter(([, , type]) => type === 'text')
 
 /**
- * Updates locked runs if no indexed column changes. This is a third cheaper than the insert, and with numbers alone
- * another seventh. The planner has only one way to the rows: by number, and then by their place. `$2`: their numbers;
- * then an array of each column.
+ * Updates locked runs if no indexed column changes. It costs a third less than the upsert, and a seventh less again if only
+ * numeric columns change. The planner can reach the rows in one way only: it finds the ctid by run number, and the row by its
+ * ctid. Parameters: `$2` has the run numbers; the next ones have an array for each column.
  */
 function countRuns(counted: readonly (typeof COUNTED)[number][]) {
   const columns = counted.map(([, column]) => column)
@@ -81,7 +81,7 @@ const COUNT_NUMBERS = countRuns(NUMBERS)
 
 type CountedValues = ReturnType<typeof columnValues>
 
-/** Texts as COUNT_RUNS last wrote them. If a write does not commit, its run is read into a new state without them. */
+/** A run's texts as COUNT_RUNS last wrote them. After a failed commit, the run is read into a new state without them. */
 const writtenTexts = new WeakMap<RunState, readonly unknown[]>()
 
 const TEXTS_BYTES = 200

@@ -1,6 +1,6 @@
 /**
- * Batches on their way to the writer. It gets as many at a time as one commit takes. The others wait, and workspaces
- * take turns, so that none waits for another's whole backlog.
+ * Batches on their way to the writer. The writer gets only as many at a time as fit into one commit. The others wait, and
+ * workspaces take turns, so that none waits for another's whole backlog.
  */
 import type { EventBatchRows, EventVerdict } from '../record/events.ts'
 import { batchBytes, packedBuffers, isPacked, packBatch, type PackedBatch } from '../record/packed-batch.ts'
@@ -48,7 +48,7 @@ export function eventQueue(
     return queued >= maxBytes || (queued > 0 && queued + bytes > maxBytes) ? 'overloaded' : null
   }
 
-  /** Packed at once: while a batch waits, each collection of garbage would copy its events. */
+  /** Packs the batch before it waits, because each garbage collection would copy the events of a waiting batch. */
   const append = (batch: EventBatchRows | PackedBatch): Promise<EventVerdict[]> =>
     appendPacked(isPacked(batch) ? batch : packBatch(batch, batchBytes(batch)))
 

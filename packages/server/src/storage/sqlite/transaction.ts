@@ -39,13 +39,13 @@ export async function transaction<Result>(
 }
 
 /**
- * Notices a store that is older than its last acknowledgement: its write-ahead log was removed or cut, or an older copy
- * took its place.
+ * Detects a store that is older than its last acknowledgement: its write-ahead log was removed or cut, or it was replaced
+ * by an older copy.
  *
  *   change --its number in the file's header--> committed --the same number in a file beside the store--> acknowledged
  *
- * An event is one change, and so is any other write. The file beside needs no sync: it is never ahead of the store, and
- * a killed process loses nothing of it. Numbers begin again after 2^32.
+ * Each event and each other write counts as one change. The file beside the store needs no sync: it is never ahead of the
+ * store, and it survives a killed process. Numbers begin again after 2^32.
  */
 
 export const acknowledgedFile = (file: string): string => `${file}-acknowledged`
