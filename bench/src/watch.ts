@@ -6,7 +6,7 @@ import { timesOf } from './stats.ts'
 
 const QUIET_MS = 20
 const MEMORY_MS = 50
-/** Minimum duration of an answer. */
+/** An answer counts at least as long as this, because subtracting the delays can leave less than nothing. */
 const NOTHING_MS = 0.01
 
 /** Measures /healthz and memory during the work. */

@@ -24,7 +24,7 @@ const IDLE_MS = 2_000
 /** How long to measure after an answer, for work that the request left behind. */
 const AFTER_MS = 30
 
-/** Endpoints that end what other rows need, so they run in a tenant of their own. */
+/** Endpoints that end or remove what the requests of other rows need. They run in a separate tenant. */
 const ENDS = /^(remove|revoke|archive|delete|end|restore)/
 
 const FLAGS = ['--operator-rate-limit', '1000000', '--rate-limit', '1000000', '--webhook-networks', '127.0.0.0/8']
@@ -73,7 +73,7 @@ A quiet tenant records ten events again and again beside it.',
     await server.heldMs()
     const idleTook = await beside(() => sleep(isQuick ? 50 : IDLE_MS))
     const idle = { heldMs: await server.heldMs(), worst: Math.max(...idleTook), ...timesOf(idleTook) }
-    // A test of the bodies makes those of every endpoint.
+    // A quick run tries every sixth endpoint: bench/test/worst-bodies.test.ts makes the bodies of all.
     const rows = ALL_ROWS.filter(({ name }, at) => (only ? new RegExp(only).test(name) : !isQuick || at % 6 === 0))
     const found = new Map<string, Found>()
     for (const each of rows) {

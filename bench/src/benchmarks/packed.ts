@@ -13,9 +13,9 @@ import { inTurn } from '../rounds.ts'
 import { whole } from '../text.ts'
 import { WHOLE_RUNS } from './recording.ts'
 
-/** So many that packing does not finish during the measurement. */
+/** Maximum number of stored events. Packing this many does not finish during the measurement. */
 const STORED_EVENTS_MAX = 400_000
-/** By then, the server must have packed something. Otherwise both sides would be equal. */
+/** Longest wait until the server has packed something. Before, both sides would be equal. */
 const PACKED_WITHIN_MS = 60_000
 
 export const packed = onBoth({

@@ -46,7 +46,7 @@ function bodyTemplate(plot: Plot, body: number) {
   return { buffer: Buffer.from(`${text}]`, 'latin1'), places }
 }
 
-// Both are for numbers below 2 ** 31, where arithmetic is fast.
+// Both functions write numbers below 2 ** 31, for which V8's arithmetic is fast.
 
 function writeHex(buffer: Buffer, start: number, value: number, width: number): void {
   let rest = value | 0

@@ -5,7 +5,7 @@ import { BATCH_EVENTS } from './events.ts'
 
 const SPARE_BYTES = 400
 
-/** `renew` gives the batch new events. */
+/** `renew` writes a new run id and new event ids into a copy of the body, so that its events are new. */
 export function createLargeBatch(): { body: Buffer; renew(body: Buffer): void } {
   const timestamp = Date.now()
   const runId = randomUUID()

@@ -18,8 +18,9 @@ export interface Sent {
   status: number
 }
 
-/** Time after which a stream ends. */
+/** Longest wait for an answer. */
 const ANSWER_MS = 20_000
+/** A stream is read for this long. */
 const STREAM_MS = 300
 
 let made: { key: string; requests: WorstRequest[]; others: Generator<WorstRequest, undefined> } | undefined

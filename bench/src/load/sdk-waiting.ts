@@ -16,7 +16,7 @@ export type SdkCall = OpenedSdks | { changes: number; revision: string } | { clo
 const CHANGES_MS = 20_000
 const OPENED_AT_ONCE = 10
 const clients: Tacho[] = []
-/** By revision, because a slow client may still decide by the earlier one. */
+/** Decisions by revision, because a slow client may still decide by the earlier one. */
 const decided = new Map<string, WaitingAnswer['decided']>()
 
 answer<SdkCall, WaitingAnswer>(async (call) => {
@@ -34,7 +34,7 @@ answer<SdkCall, WaitingAnswer>(async (call) => {
   const since = () => decided.get(call.revision) ?? []
   while (since().length < call.changes && performance.now() < end) await sleep(2)
   const answered = since()
-  // After a stop, the earlier revision returns.
+  // Forget these decisions: when a stop ends, the same revision can be in force again.
   decided.delete(call.revision)
   return { decided: answered }
 })

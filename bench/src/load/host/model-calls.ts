@@ -1,8 +1,9 @@
 /** The load of the benchmark `host`, the same in both languages: model calls of a support desk. */
 
 /**
- * `sentences`: no text comes twice, and many speak of passwords, tokens and keys. `conversation`: the messages so far, so each call
- * repeats most of the one before; its messages are those of an agent that looks into a shop, and speak of no credentials.
+ * Kinds of input. `sentences`: one text. All texts differ, and many mention passwords, tokens and keys. `conversation`: all
+ * messages so far, so each call repeats most messages of the previous one. The messages of this shop's agent mention no
+ * credentials.
  */
 export const KINDS = ['sentences', 'conversation'] as const
 export type Kind = (typeof KINDS)[number]
@@ -25,35 +26,35 @@ export interface ModelCall {
 
 export interface HostLoad {
   by: Recorder
-  /** Of its packages; empty for those of this repository. */
+  /** Folder of the recorder's packages; empty for those of this repository. */
   folder: string
-  /** Of a service that answers at once and counts events by MARK. */
+  /** URL of a service that answers at once and counts events by MARK. */
   url: string
-  /** That a call of a conversation has; 0: its input is one text. */
+  /** Number of messages in the input of a call; 0: the input is one text. */
   messages: number
-  /** Of the object that every call has as its input; 0: its input is a text or messages. */
+  /** Number of keys in the object that is the input of each call; 0: the input is a text or messages. */
   keys: number
-  /** A file of texts, one JSON text a line. Each is recorded with another number at its beginning. */
+  /** File with texts, as one JSON string per line. Each recorded text gets a new number at its beginning. */
   texts: string
-  /** Calls between two flushes: more would overflow the queue of some recorders, which then drop them. */
+  /** Number of calls between two flushes. With more, some recorders would drop calls, because their queues would overflow. */
   burst: number
   seconds: number
 }
 
 export interface HostCost {
-  /** Processor time of the whole process for each event, until everything is delivered. */
+  /** Processor time of the whole process per event, until everything is delivered. */
   totalUs: number
-  /** The median time of a record call. */
+  /** Median duration of a record call. */
   callUs: number
-  /** The longest time between two turns of the host, without the time in which other programs ran instead. */
+  /** Longest time between two turns of the host's event loop, without the time in which other programs ran. */
   pauseMs: number
 }
 
-/** In the name of each call's model. */
+/** The model of each call, by which arrived events are counted. */
 export const MARK = 'bench-model-7'
 export const TEXTS = 64
 export const QUICK_TEXTS = 8
-/** A number at the beginning of each recorded text, so that none comes twice. */
+/** Length of the number at the beginning of each recorded text, which makes all texts different. */
 export const NUMBER_CHARS = 12
 
 const SENTENCES = `
@@ -101,11 +102,11 @@ The grey one is out of stock until the end of the month, but I can put you on th
 
 const END = ' Is that so?'
 
-/** Of a call. */
+/** Number of messages in a call's input. */
 export const messagesOf = (length: number, kind: Kind): number =>
   kind === 'sentences' ? 0 : length > 10_000 ? 60 : length > 1_000 ? 20 : 4
 
-/** Texts of this length, none like another. ASCII, as most texts of models are. */
+/** Different texts of this length. They are ASCII, like most texts of models. */
 export function modelTexts(length: number, kind: Kind, count: number): string[] {
   const lines = kind === 'sentences' ? SENTENCES : TURNS
   const units = Math.floor(length / (messagesOf(length, kind) || 1))
@@ -117,7 +118,7 @@ export function modelTexts(length: number, kind: Kind, count: number): string[] 
   return Array.from({ length: count }, (_, index) => {
     let text = `${index}. `.padStart(NUMBER_CHARS)
     for (let sentence = 1; text.length < units; sentence++) text += `${next()}${sentence % 5 === 0 ? '\n\n' : ' '}`
-    // A text that ends in the middle of the word "password" reads like a name.
+    // A fixed end, because a text that is cut inside the word "password" may look like the name of a credential.
     return `${text.slice(0, units - END.length)}${END}`
   })
 }

@@ -8,7 +8,7 @@ const OPENTELEMETRY = [
   '@opentelemetry/sdk-trace@3.1.1',
   '@opentelemetry/exporter-trace-otlp-http@0.301.0',
 ]
-/** Its peers are an older OpenTelemetry. */
+/** Langfuse needs older packages of OpenTelemetry. */
 const LANGFUSE = [
   '@langfuse/otel@5.11.1',
   '@langfuse/tracing@5.11.1',

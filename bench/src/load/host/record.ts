@@ -1,4 +1,4 @@
-/** Records model calls with one of the recorders, in a process of its own. */
+/** The process that records model calls with one of the recorders. */
 import { existsSync, openSync, readFileSync, readSync } from 'node:fs'
 import { setImmediate as turn } from 'node:timers/promises'
 import { answer } from '../../child.ts'
@@ -9,7 +9,7 @@ import { recorders } from './recorders.ts'
 const schedule = readable('/proc/thread-self/schedstat')
 const line = Buffer.alloc(64)
 
-/** How long this thread could have run, while other programs did. */
+/** How long this thread was ready to run while other programs ran; 0 if the system does not report it. */
 function waitedMs(): number {
   if (schedule === undefined) return 0
   const size = readSync(schedule, line, 0, line.length, 0)
@@ -20,12 +20,12 @@ function readable(file: string): number | undefined {
   return existsSync(file) ? openSync(file, 'r') : undefined
 }
 
-/** The calls of a burst: their texts are made before it is measured. */
+/** Makes the calls of a burst, before the burst is measured. */
 function callsOf({ messages, keys, texts }: HostLoad): (count: number) => ModelCall[] {
   const lines = readFileSync(texts, 'utf8').trim().split('\n')
   const pool = lines.map((text) => Buffer.from(JSON.parse(text) as string, 'latin1'))
   let made = 0
-  // Flat texts, as a model's client reads them from an answer.
+  // Strings from bytes, as a model's client makes them. V8 would have to flatten joined strings on their first read.
   const textOf = (n: number): string => {
     const bytes = pool[n % pool.length] as Buffer
     bytes.write(String(made++).padStart(NUMBER_CHARS - 2), 'latin1')
@@ -54,11 +54,11 @@ answer<HostLoad, HostCost>(async (load) => {
   const makeCalls = callsOf(load)
   const first = makeCalls(1)
   const recorder = await recorders[by](url, folder)
-  // At once: a run whose first event comes late records one more.
+  // Record now: a run that gets its first event late records one more event.
   first.forEach(recorder.record)
   let n = 1
 
-  /** Records bursts for a share of the time. */
+  /** Records bursts for this share of the measured time. */
   async function forShare(share: number, act: (calls: ModelCall[]) => Promise<void>): Promise<void> {
     for (const end = performance.now() + seconds * share * 1_000; performance.now() < end;) {
       const calls = makeCalls(burst)

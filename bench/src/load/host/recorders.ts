@@ -11,10 +11,10 @@ export interface Recording {
   end(): Promise<unknown>
 }
 
-/** `folder`: of the packages. */
+/** Starts a recorder. `folder`: where its packages are installed. */
 type Open = (url: string, folder: string) => Promise<Recording>
 
-/** The parts of the others' packages that are used here. */
+/** Types of the other recorders' packages, as far as they are used here. */
 type Made<Options = unknown, Instance = unknown> = new (options: Options) => Instance
 interface Provider {
   getTracer(name: string): { startSpan(name: string, options: { kind: number; attributes: object }): { end(): void } }
@@ -60,7 +60,7 @@ export const recorders: Record<Recorder, Open> = {
           'gen_ai.request.model': model,
           'gen_ai.usage.input_tokens': promptTokens,
           'gen_ai.usage.output_tokens': completionTokens,
-          // Its conventions for a backend that takes no nested attributes.
+          // As OpenTelemetry's conventions require it for backends without nested attributes.
           'gen_ai.input.messages': typeof input === 'string' ? input : JSON.stringify(input),
           'gen_ai.output.messages': output,
         }

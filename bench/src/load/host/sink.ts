@@ -4,7 +4,7 @@ import type { AddressInfo } from 'node:net'
 import { gunzipSync } from 'node:zlib'
 import { MARK } from './model-calls.ts'
 
-/** The label of an event is its model too. */
+/** Tacho's events are counted by their ids, because the model's name occurs twice: in the label too. */
 const EVENT_MARK = '{"eventId":"'
 
 let counted = 0

@@ -1,6 +1,6 @@
 /**
- * The policies of past-policies.ts, written by hand for this one case: it looks up words and whole accounts in one map, normalises
- * nothing, finds nothing in other spellings, and keeps only what these ten rules ask for.
+ * The rules of past-policies.ts as handwritten code for this case only. It looks up single words in a map, without normalising
+ * them, so it finds no other spellings, and it stores only what these ten rules need.
  */
 import type { HistoryCall } from '@tacho/policy/history/run-history.ts'
 import type { NextCall } from '../../benchmarks/past-policies.ts'

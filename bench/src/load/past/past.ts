@@ -1,4 +1,4 @@
-/** Decides calls by policies on the past of a run, in a process of its own: with the policy engine, or with rules written by hand. */
+/** The process that decides calls by policies on the past of a run, with the policy engine or with handwritten rules. */
 import { decide, type Decision } from '@tacho/policy/decide.ts'
 import { type HistoryCall, RunHistory } from '@tacho/policy/history/run-history.ts'
 import { preparedFor } from '@tacho/policy/history/tool-labels.ts'
@@ -9,32 +9,32 @@ import { RunByHand } from './by-hand.ts'
 
 export interface PastLoad {
   by: 'engine' | 'hand'
-  /** Of the run. */
+  /** Number of calls in the run. */
   calls: number
-  /** How often long outputs are read. */
+  /** How many long outputs are measured. */
   turns: number
   seconds: number
 }
 
 export interface PastCost {
-  /** Which other programs disturb least. */
+  /** The fastest tenth, which other programs disturb least. */
   p10Us: number
   p50Us: number
   p99Us: number
-  /** Of the history of one run. */
+  /** Memory of the history of one run. */
   memoryKb: number
-  /** To take in an output of 10 kB, and one of 256 kB. */
+  /** Time to read an output of 10 kB, and one of 262 kB. */
   outputUs: number
   longOutputUs: number
-  /** Of the second: the longest turn of the host's loop, where the history may read it in other turns. By hand, it is read in one. */
+  /** Longest turn of the event loop while the long output is read. The engine may read it in several turns. */
   longestTurnUs: number
 }
 
-/** What is measured: the past of one run, and decisions on it. */
+/** The past of one run, and decisions that depend on it. */
 interface Judge {
   said(words: string): void
   ended(call: HistoryCall): void
-  /** How many policies match. */
+  /** Returns the number of policies that match. */
   decide(call: NextCall): number
 }
 
@@ -68,7 +68,7 @@ answer<PastLoad, PastCost>(({ by, calls, turns: times, seconds }) => {
   }
 })
 
-/** Each decided call then ends, as in an agent: its output is short, so that the run keeps its size. */
+/** Measures decisions. Each decided call then ends, as in an agent, with an output so short that the run hardly grows. */
 function decideAll({ said, calls, next }: PastCase, make: () => Judge, seconds: number): number[] {
   const took: number[] = []
   const end = performance.now() + seconds * 1_000
@@ -103,7 +103,7 @@ function timeOf(act: () => void): number {
 
 function memoryOf({ said, calls }: PastCase, make: () => Judge): number {
   const used = () => {
-    // What weak references held is free only after the second.
+    // Twice, because objects behind weak references are freed only by the second collection.
     for (let times = 0; times < 2; times++) globalThis.gc?.()
     const { heapUsed, arrayBuffers } = process.memoryUsage()
     return heapUsed + arrayBuffers
@@ -121,7 +121,7 @@ function byEngine({ policies }: PastCase, history = new RunHistory()): Judge {
   const prepare = preparedFor(policies)
   return {
     said: (words) => history.said(words),
-    // As the SDK does it: outside of a decision.
+    // Prepares the past when a call ends, outside of a decision, as the SDK does.
     ended(call) {
       history.ended(call)
       prepare(history)
