@@ -17,7 +17,7 @@ import { API_KEY, ended, OPERATOR_TOKEN, serveFrom, startTacho } from './tacho.t
 const MODULES = fileURLToPath(new URL('../../../node_modules', import.meta.url))
 
 const place = mkdtempSync(path.join(os.tmpdir(), 'tacho-package-'))
-// npm would take a package in a folder above for installed.
+// Sibling folders, because npm uses packages from the folders above its own.
 const [folder, closed] = [path.join(place, 'installed'), path.join(place, 'closed')]
 for (const one of [folder, closed]) mkdirSync(one)
 let plain: string
@@ -48,7 +48,7 @@ function install(): string {
     mkdirSync(path.dirname(link), { recursive: true })
     symlinkSync(path.join(MODULES, name), link)
   }
-  // The Node that these tests run on.
+  // Link the Node that runs these tests.
   for (const one of [installed, folder]) mkdirSync(path.join(one, 'node_modules/.bin'), { recursive: true })
   symlinkSync(process.execPath, path.join(installed, 'node_modules/.bin/node'))
   const program = path.join(modules, '.bin/tacho')
@@ -63,7 +63,7 @@ async function page(address: string): Promise<string> {
   return text(response)
 }
 
-/** What the server loads on first use, and what it does on threads: each is a module of its own in the package. */
+/** Uses everything that the server loads on first use or runs in a thread: each is a separate module of the package. */
 async function useThreads(url: string): Promise<void> {
   const send = async (address: string, body?: unknown) => {
     const reply = await fetch(url + address, {
@@ -86,7 +86,7 @@ async function useThreads(url: string): Promise<void> {
   const workspace = await only('/workspaces')
   const environment = `/environments/${await only(`/workspaces/${workspace}/environments`)}`
 
-  // A body of this length is checked on a thread; estimates are made on another.
+  // One thread validates a body of this length; another one estimates the cost.
   const usage = { promptTokens: 1_000, completionTokens: 1_000, totalTokens: 2_000 }
   const payload = { model: 'gpt-4o', usage, response: 'r'.repeat(2_000) }
   const event = {

@@ -72,7 +72,7 @@ type Pause = (milliseconds: number) => Promise<unknown>
 
 const sleep: Pause = (milliseconds) => new Promise((resolve) => setTimeout(resolve, milliseconds))
 
-/** The role of the client's operator token decides what can be read. `pause` passes the time until a simulation is read again. */
+/** The role of the client's operator token decides what can be read. `pause` waits before a simulation is read again. */
 export function createTachoServer(client: OperatorClient, version: string, pause = sleep): McpServer {
   // The tools and resources never change, so clients have nothing to subscribe to.
   const capabilities = { tools: { listChanged: false }, resources: { listChanged: false } }

@@ -24,7 +24,8 @@ export function keepConditionsIn(givenStore: ConditionStore | undefined): void {
 
 /**
  * Parses a condition and checks it against the profile: names, types, patterns, limits, and a boolean result.
- * Never throws. @param ofLabels may read `tool.output` (history/tool-labels.ts). Faults point into the original source, in source order; a failure has at least one.
+ * Never throws. Faults point into the original source, in source order; a failure has at least one.
+ * @param ofLabels whether the condition may read `tool.output` (history/tool-labels.ts).
  */
 export function compileCondition(source: string, ofLabels = false): Compiled {
   try {

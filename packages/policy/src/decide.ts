@@ -57,9 +57,10 @@ export type Decision = {
  * policy never makes the decision less strict. Never throws.
  *
  * A condition that cannot be compiled or evaluated counts as matched or not as the policy's `onError` says. Without one it
- * counts as matched if the severity is CRITICAL or HIGH, and as not matched if it is MEDIUM or LOW. If it failed because it reads an input that cannot be read, or because it ran out of steps, it
- * counts as matched in each case: otherwise a padded input would get past it. `failures` lists it in each case. Unknown
- * values fail closed: an unknown action counts as BLOCK, an unknown severity as CRITICAL, an unknown `onError` as `act`.
+ * counts as matched if the severity is CRITICAL or HIGH, and as not matched if it is MEDIUM or LOW. A condition that reads an
+ * unreadable input, or that runs out of steps, always counts as matched: otherwise a padded input would get past it.
+ * `failures` lists each of these conditions. Unknown values fail closed: an unknown action counts as BLOCK, an unknown
+ * severity as CRITICAL, an unknown `onError` as `act`.
  */
 export function decide(policies: readonly Policy[], facts: Facts): Decision {
   const reader = factReader(facts)

@@ -41,7 +41,7 @@ const COST_WIDTH = 8
 /** Maximum number of characters of an input, an output or an answer. */
 const BRIEF_CHARS = 300
 
-/** Whether something went wrong at this step: an error, a failed tool or one that never ended, a blocked call, a failed outcome. */
+/** Whether the step is an error, a failed outcome, a blocked call, or a tool that failed or never ended. */
 export function isFailed(row: EventRow, payload: unknown, { neverEnded }: Pick<Timeline, 'neverEnded'>): boolean {
   return neverEnded.has(row.eventId) || problemTone(row.eventType, isObject(payload) ? payload : {}) === 'red'
 }

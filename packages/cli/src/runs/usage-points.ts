@@ -1,4 +1,7 @@
-/** Usage with outcomes and latencies: one row for each agent, model, prompt version, tool, session, user, tag, value of metadata or month. */
+/**
+ * Usage with outcomes and latencies: one row for each agent, model, prompt version, tool, session, user, tag, metadata value or
+ * month.
+ */
 import { dateOf } from '@tacho/contract/engine/days.ts'
 import { duration, number } from '@tacho/contract/engine/format.ts'
 import type { Latency, UsagePoint } from '@tacho/contract/runs/usage.ts'

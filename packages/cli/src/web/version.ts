@@ -45,7 +45,7 @@ function versionNamedIn(text: string, place: string): string {
   return named
 }
 
-/** Semantic Versioning 2.0.0, 11: a version is newer than its own pre-releases. Two pre-releases of one version are not compared. */
+/** Semantic Versioning 2.0.0, 11: a version is newer than its pre-releases. Does not compare two of its pre-releases. */
 export function isNewer(one: string, other: string): boolean {
   const [[a, aBefore], [b, bBefore]] = [one, other].map((version) => {
     const [numbers = '', before] = version.split('+', 1).join('').split(/-(.*)/s)

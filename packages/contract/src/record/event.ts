@@ -158,7 +158,10 @@ const readFields = {
   schemaVersion: nullableText("Version of the client's payload contract"),
 }
 
-/** Event, read shape. `payload` is the exact JSON text that the client sent, or empty once retention has removed it or the store has lost it. */
+/**
+ * An event as clients read it. `payload` is the exact JSON text that was sent. It is empty if retention removed it, or if the
+ * store lost it.
+ */
 export const Event = Type.Object(
   {
     ...readFields,

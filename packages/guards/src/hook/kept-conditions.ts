@@ -2,7 +2,9 @@
  * Caches the policies' checked conditions and compiled patterns across the processes of the hooks. Like the file of
  * policies, the file is signed with the API key, so that no other program can change the result of a condition.
  *
- *   signature (32 bytes) | length of the list | the list, as JSON: [source, numbers] of each pattern, [source, tree] of each condition | the programs
+ *   signature (32 bytes) | length of the list | the list | the programs
+ *
+ * The list is JSON: [source, numbers] of each pattern, [source, tree] of each condition.
  */
 import { createHmac, randomUUID, timingSafeEqual } from 'node:crypto'
 import { readFileSync, renameSync, statSync, writeFileSync } from 'node:fs'

@@ -1,6 +1,7 @@
 /**
- * Programs of other languages under `tacho record`, streamed and not, as far as the machine has their compilers; Claude Code and
- * Codex with TACHO_TEST_FRAMEWORKS=1. What is recorded is compared with what the model sent, and the bytes on both sides by hash.
+ * `tacho record` with programs in other languages, with streamed and whole answers. Languages without a compiler on this
+ * machine are skipped. Claude Code and Codex need TACHO_TEST_FRAMEWORKS=1. The tests compare the recorded calls with the
+ * answers of the model, and hashes of the bytes that the model sent and the program received.
  */
 import assert from 'node:assert/strict'
 import { spawn, spawnSync } from 'node:child_process'
@@ -20,7 +21,7 @@ import { eventsOf, sha256, startScriptedModel, type AskedOfModel, type ScriptedM
 const PROGRAM = fileURLToPath(new URL('../../../cli/bin/tacho', import.meta.url))
 const agents = largePackages('640 MB of packages', '@anthropic-ai/claude-code@2.1.197', '@openai/codex@0.169.0')
 
-/** What the model sent in one answer. Its tokens are no other answer's. */
+/** One answer of the model. No two answers have the same token counts, so recorded calls can be matched with answers. */
 interface Sent {
   text: string
   tool: string | undefined
@@ -72,7 +73,7 @@ const chat: Encode = ({ text, tool, input, usage }, number, isStream) => {
 
 const messages: Encode = ({ text, tool, input, usage }, number, isStream) => {
   const { promptTokens, completionTokens, cachedTokens } = usage
-  // Its input tokens are those that no cache had.
+  // Anthropic counts cached tokens separately: `input_tokens` excludes them.
   const tokens = {
     input_tokens: promptTokens - cachedTokens,
     cache_read_input_tokens: cachedTokens,
@@ -160,7 +161,7 @@ const responses: Encode = ({ text, tool, input, usage }, number, isStream) => {
 }
 
 const WORDS = 'It said: “Grüße, 世界”.'
-/** The tool of each agent that runs a command of the shell. */
+/** The shell tool of each agent, and the input that runs a command. */
 const SHELLS: Record<string, (command: string) => object> = {
   Bash: (command) => ({ command, description: 'Runs it.' }),
   exec_command: (cmd) => ({ cmd }),
@@ -189,7 +190,7 @@ const ROUTES: readonly [string, Encode][] = [
   ['/messages', messages],
 ]
 
-/** A call of the tool, until its result comes back; then a text. */
+/** Answers with a call of the tool. Once a request contains its result, answers with a text. */
 async function answer({ path: asked, body }: AskedOfModel, response: ServerResponse): Promise<void> {
   const encode = ROUTES.find(([route]) => asked.replace(/\?.*/, '').endsWith(route))?.[1]
   if (!encode || asked.includes('count_tokens')) return void response.writeHead(404).end('{}')
@@ -202,7 +203,7 @@ async function answer({ path: asked, body }: AskedOfModel, response: ServerRespo
   const bytes = Buffer.from(encode({ ...words, input }, number, stream))
   sent.push({ ...words, sha256: sha256(bytes) })
   response.writeHead(200, { 'content-type': stream ? 'text/event-stream' : 'application/json' })
-  // A character of several bytes arrives in two pieces.
+  // Split the answer inside a character of several bytes.
   const half = bytes.indexOf('ü') + 1
   response.write(bytes.subarray(0, half))
   await setTimeout(20)
@@ -237,7 +238,7 @@ async function recorded(name: string, words: readonly string[], variables: Recor
   return { output, events }
 }
 
-/** Each answer of the model is one recorded call with its tokens, text and tool, and nothing else is. */
+/** Asserts that each answer of the model is recorded as one model call with its tokens, text and tool, and no other call is. */
 function assertSameAsSent(events: Awaited<ReturnType<typeof recorded>>['events']): void {
   const calls = events.filter(({ eventType }) => eventType === 'LLM_CALL').map(({ payload }) => payload)
   const now = calls.map(({ usage, output, toolCalls }) => {
@@ -256,7 +257,7 @@ function assertSameAsSent(events: Awaited<ReturnType<typeof recorded>>['events']
   for (const { payload } of results) assert.match(JSON.stringify(payload['output']), /seen/)
 }
 
-/** Reads two bodies from files, sends one after the other, and prints the hash of each answer. */
+/** In each language, the program reads two bodies from files, sends them in turn, and prints the hash of each answer. */
 const GO = `package main
 import ("bytes"; "crypto/sha256"; "fmt"; "io"; "net/http"; "os")
 func main() {
@@ -286,7 +287,7 @@ public class Ask {
   }
 }
 `
-/** Its standard library has no HTTP client: it speaks HTTP/1.0, whose answers end with the connection. */
+/** Rust's standard library has no HTTP client. The program uses HTTP/1.0, where an answer ends with its connection. */
 const RUST = `use std::io::{Read, Write};
 fn main() {
   let var = |name: &str| std::env::var(name).unwrap();
@@ -341,7 +342,7 @@ const LANGUAGES: readonly {
   file: string
   source: string
   isHere: () => boolean
-  /** Compiles it, and returns the command. */
+  /** Compiles the file if needed, and returns the command that runs it. */
   command: (file: string) => string[]
 }[] = [
   {

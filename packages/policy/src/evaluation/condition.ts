@@ -6,7 +6,7 @@ import type { Preparation, Step } from './value.ts'
 export type Condition = {
   readonly source: string
   readonly root: Node
-  /** The names that it reads: of variables, and of its own loops. */
+  /** Names that the condition reads: variables, and loop variables. */
   readonly names: ReadonlySet<string | undefined>
   readonly run: Step
   /** Whether it needs the past of the run. */
@@ -19,7 +19,7 @@ export type Condition = {
 
 const nodesOf = (node: Node): Node[] => [node, ...childrenOf(node).flatMap(nodesOf)]
 
-/** The condition of a tree without faults, whose patterns are compiled. */
+/** Builds the condition from a syntax tree without faults, whose patterns are compiled. */
 export function conditionOf(source: string, root: Node): Condition {
   const nodes = nodesOf(root)
   const names = new Set(nodes.map(dottedName))

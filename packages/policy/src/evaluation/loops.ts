@@ -130,7 +130,7 @@ const LOOP_BODIES: Record<Loop, (parts: LoopParts) => Run> = {
   'map/3': ({ bodies: [condition, transform], notBool }) => collect(condition as Step, transform as Step, notBool),
 }
 
-/** A true turn decides `exists` and a false turn decides `all`, even if other turns are errors. */
+/** A true element decides `exists` and a false one decides `all`, even if the condition fails for other elements. */
 function quantify({ bodies: [body], notBool }: LoopParts, decisive: boolean): Run {
   return (items, turn) => {
     let failure: Failure | undefined

@@ -8,7 +8,7 @@ import type { Scope, Step, Value } from './value.ts'
 export interface Sought {
   /** The member of a call that the condition compares. */
   readonly path: readonly string[]
-  /** Reads no call, and spends no step. */
+  /** The value that the member is compared with. It reads no call and spends no steps. */
   readonly value: Step
 }
 
@@ -32,7 +32,7 @@ const indexes = new WeakMap<readonly Value[], Map<string, Index>>()
 const NONE: readonly number[] = []
 
 export interface SoughtPlaces {
-  /** The places of the calls that need a turn, in order. Undefined: all do. */
+  /** The places of the calls that must be evaluated, in order. Undefined: all must. */
   of(calls: readonly Value[], scope: Scope): readonly number[] | undefined
   /** Adds the calls that the index does not have yet, outside of a decision. */
   prepare(calls: readonly Value[]): void

@@ -5,8 +5,8 @@ import { POLICY_LIMITS } from '../limits.ts'
 const VERSION = 'tacho-input-1'
 
 /**
- * The text whose hash binds an approval to one tool and one input: RFC 8785 of `["tacho-input-1", toolName, input]`. Key order does not
- * matter; a missing or null input is {}.
+ * The text whose hash binds an approval to one tool and one input: RFC 8785 of `["tacho-input-1", toolName, input]`. The order
+ * of keys does not matter; a missing or null input is {}.
  * @throws TypeError with the path if the input is not plain JSON (a Date, NaN, a cycle, a lone surrogate, …): two such
  * inputs could have the same JSON.
  */

@@ -1,6 +1,6 @@
 /**
- * Executes a plan: restores and versions first, then one publication per environment. Fails if another operator has changed an item
- * since the plan was made. Applying again makes a new plan and continues.
+ * Executes a plan: first restores items and writes versions, then publishes once per environment. Fails if another operator
+ * has changed an item since the plan was made. Applying again makes a new plan and continues.
  */
 import { allItems } from '@tacho/client/items.ts'
 import type { Workspace } from '@tacho/contract/tenants/workspace.ts'

@@ -42,7 +42,8 @@ export class AnswersAhead {
 
   constructor(steps: readonly TapeStep[], ignored: Ignored) {
     this.#approvedTools = new Set(steps.flatMap((step) => (step.kind === 'approval' ? [step.tool] : [])))
-    // Clients compare whole inputs, so members to ignore exclude answers in advance.
+    // Clients that have answers in advance compare whole inputs. So if some members are to be ignored, no answers are given in
+    // advance.
     this.#isOver = ignored.some(([of]) => of !== 'model')
   }
 

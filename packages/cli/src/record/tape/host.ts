@@ -230,7 +230,7 @@ export class ReplayHost {
     this.#countAhead()
   }
 
-  /** An approval of a differing input must not let a call run for real. */
+  /** Stops a tool that would really run: its approval was recorded for a different input. */
   #approved(tool: string, answer: ToolAnswer): ToolAnswer {
     const others = this.#approvedOthers.get(tool) ?? 0
     if (others === 0 || answer.answer === 'stop') return answer
@@ -317,7 +317,7 @@ export class ReplayHost {
     this.#service.setPolicies(this.#options.policies ?? inForce)
   }
 
-  /** Decides an approval as in the tape, using each recorded decision once. A request without a recorded decision is rejected. */
+  /** Decides an approval as in the tape, using each recorded decision once. Without a recorded decision, rejects it. */
   #decide(left: ApprovalStep[], { id, toolName, inputHash }: RequestedApproval): ApprovalAnswer {
     const sameTool = left.filter(({ tool }) => tool === toolName)
     // The hash of an input with masked parts depends on the API key, so it cannot be compared.

@@ -123,7 +123,10 @@ function BothContents({ pair, a, b, isSameQuestion }: BothContentsProps) {
   )
 }
 
-/** Types in neutral colours: a failed outcome must not be green. */
+/**
+ * Event types whose texts have neutral colours. Red and green mark the first and the second run, so a failed outcome of the
+ * second run would be green.
+ */
 const NEUTRAL = new Set(['USER_INPUT', 'SESSION_OUTCOME'])
 
 const isQuestion = ({ a, b }: Pair): boolean => NEUTRAL.has((a ?? b)?.eventType ?? '')

@@ -1,6 +1,6 @@
 /**
- * Calls of a session that hooks have seen, across their processes: a file for each session, with a line for each call. Appending
- * needs no lock. Shared by all environments of a user: it does not matter which of them judged a call.
+ * Calls of a session that hooks have judged, stored for later hooks: a file for each session, with a line for each call.
+ * Appending needs no lock. All environments of a user share the files: it does not matter which of them judged a call.
  */
 import { appendFileSync, mkdirSync, readFileSync, statSync, utimesSync, writeFileSync } from 'node:fs'
 import path from 'node:path'

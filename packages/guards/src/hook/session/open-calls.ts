@@ -2,7 +2,8 @@
  * The calls of tools between the hook before and the hook after them: one small file for each call, whose name has its state.
  *
  *   judged --any later hook--> started --hook after the tool--> (deleted)
- *      |                          \--next prompt, end of its sub-agent or session, a day--> closed --hook after the tool, late--> (deleted)
+ *      |                          \--next prompt, end of its sub-agent or session, a day--> closed --a late hook after the
+ *      |                                                                                           tool--> (deleted)
  *      |--refused: never starts
  *      \--declined by the person in front of the agent, as the file of the session says--> closed, never ran
  *
@@ -98,7 +99,7 @@ export function openCalls(directory: string) {
       const file = `${nameOf(record)}${number}.${call.isRefused ? 'refused' : 'judged'}`
       writeFileSync(path.join(folder, file), JSON.stringify(keptCall), { mode: 0o600 })
     },
-    /** The call of the hook after a tool. Of equal calls without ids, the last: an earlier one may have failed without a hook. */
+    /** Finds the call that a hook after a tool reports. Of equal calls without ids, the last: earlier ones may have failed. */
     take(record: HookRecord): StoredCall | null {
       const call = list(nameOf(record), STATES).at(-1)
       // Remove the file in all states: another hook may move it forward meanwhile.

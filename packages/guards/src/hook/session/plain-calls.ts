@@ -21,8 +21,8 @@ export const FRESH_MS = 30_000
 const FILE_BYTES_MAX = 4 * 1_048_576
 
 /**
- * True if fresh policies are known, all of their conditions were checked by an earlier hook, and none of them matches or fails. The call then
- * counts as judged.
+ * True if fresh policies are known, an earlier hook checked all of their conditions, and none of them matches or fails. The
+ * call then counts as judged.
  */
 export function allowPlainCall(account: Account, agent: AgentName, record: HookRecord): boolean {
   const { sessionId } = record

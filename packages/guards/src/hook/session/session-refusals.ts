@@ -1,4 +1,4 @@
-/** Calls that people rejected in a session, across the processes of its hooks: a small file for each session with a rejection. */
+/** Stores the calls that people rejected in a session for its later hooks: a small file for each session with a rejection. */
 import { mkdirSync, readFileSync, renameSync, writeFileSync } from 'node:fs'
 import { randomUUID } from 'node:crypto'
 import path from 'node:path'

@@ -146,7 +146,7 @@ export interface FailedEvent {
 export interface ToldFailure extends FailedEvent {
   rank: number
   isBare: boolean
-  /** A command that ended with another code than 0: daily work of a coding agent (docs/decisions/0106-issues-from-what-fails.md). */
+  /** A command with an exit code other than 0: usual for a coding agent (docs/decisions/0106-issues-from-what-fails.md). */
   isCommand: boolean
 }
 

@@ -1,4 +1,4 @@
-/** The docs of the version that runs, also offline. Pages are rendered when they are first read: no build step, no script, no second copy. */
+/** Serves the docs of the running version, also offline. Renders a page when it is first read, so the docs need no build. */
 import { existsSync, globSync } from 'node:fs'
 import { readFile } from 'node:fs/promises'
 import path from 'node:path'

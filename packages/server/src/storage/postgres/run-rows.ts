@@ -86,7 +86,7 @@ const writtenTexts = new WeakMap<RunState, readonly unknown[]>()
 
 const TEXTS_BYTES = 200
 
-/** Upper bound of the memory of a run's written texts. */
+/** Upper bound for the bytes that a run's `writtenTexts` take in memory. */
 const writtenBytes = (run: RunState): number =>
   (writtenTexts.get(run) ?? []).reduce<number>(
     (sum, text) => sum + (typeof text === 'string' ? 2 * text.length : 0),

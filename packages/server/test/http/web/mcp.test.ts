@@ -71,7 +71,7 @@ async function said(from: Client, name: string, args: Record<string, unknown> = 
   return `${isError ? 'error: ' : ''}${content[0]?.text ?? ''}`
 }
 
-/** One message without a client, in the protocol of 2025. */
+/** Sends one message without the client, in the protocol version of 2025. */
 function send(body: unknown, headers: Record<string, string> = {}): Promise<Answer> {
   const given = { authorization: `Bearer ${service.operatorToken}`, accept: 'application/json, text/event-stream' }
   return service.call('/mcp', { body, headers: { ...given, ...headers } })
@@ -209,7 +209,7 @@ test('an unknown tool, method or argument is an error of the protocol', async ()
   await assert.rejects(said(client, 'approve'), /approve/)
   await assert.rejects(client.readResource({ uri: 'tacho://environments/x' }))
   assert.match(await said(client, 'list_runs', { statu: 'FAILED' }), /no argument "statu"/)
-  // Answered as a stream, which ends.
+  // The server answers with a stream, and ends it.
   const reply = await fetch(`${service.url}/mcp`, {
     method: 'POST',
     headers: {
@@ -248,7 +248,7 @@ test('100 calls at once are all answered, and their memory is given back', async
     const { text } = await service.call('/metrics')
     assert.match(text, /tacho_body_memory_bytes 0\n/)
     assert.match(text, /tacho_reply_memory_bytes 0\n/)
-    // The message itself, and the read that it made.
+    // Each call is counted twice: as the request to /mcp, and as the read that the tool made.
     assert.match(text, /_count\{method="POST",route="\/mcp",status="200"\} \d{3}/)
     assert.match(text, /_count\{method="GET",route="\/operator[^"]+events\/:eventId",status="200"\} \d{3}/)
     return true
@@ -296,7 +296,7 @@ test('a client that leaves does not end the server', async () => {
   assert.equal((await send(PING)).status, 200)
 })
 
-/** No simulation ends before the result is called: its thread does not get what it is asked. Call it before the service starts. */
+/** Call this before the service starts. Simulations then end only after the returned function is called. */
 function holdSimulations(t: TestContext): () => void {
   const { promise: going, resolve: go } = Promise.withResolvers<void>()
   const hold = (message: unknown) => {
@@ -313,7 +313,7 @@ function holdSimulations(t: TestContext): () => void {
   return go
 }
 
-/** Those who wait for simulations get their answers. */
+/** Cancels all simulations, so that calls that wait for them are answered. */
 async function cancelSimulations({ operator, environmentId }: Service): Promise<void> {
   const path = `/environments/${environmentId}/simulations`
   const { items } = (await operator<{ items: { id: string }[] }>(path)).body

@@ -130,7 +130,7 @@ const declare =
       readonly [Name in keyof Runs]: { readonly kind: ActKind; readonly run: Runs[Name] }
     }
 
-/** A write to runs that their writer may have cached. `changedRuns` returns their ids; the first argument is the environment. */
+/** A write to runs that the writer of events may have cached. `changedRuns` returns their ids. `args[0]` is the environment. */
 export const changesRuns = <Result, Args extends unknown[]>(
   run: (sql: Sql, ...args: Args) => Promise<Result>,
   changedRuns: (result: Result, ...args: Args) => string[],

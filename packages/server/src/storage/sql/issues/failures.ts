@@ -27,7 +27,7 @@ export const failuresActs = {
   ...write({ recordFailures, nameReported }),
 }
 
-/** The failure that an outcome repeats is among the newest events before it. */
+/** Number of events before an outcome that are searched for the failure that the outcome repeats. */
 const EVENTS_BEFORE = 100
 const BYTES_BEFORE = 1_048_576
 const EVENTS_READ = 2_000
@@ -67,7 +67,7 @@ async function beginning(sql: Sql, environmentId: string, run: string, to: numbe
   return rows.at(first)?.time ?? to
 }
 
-/** Checks the text without parsing it, because most events are no failure. */
+/** Checks the text without parsing it, because most events are not failures. */
 function mayFail({ eventType, payload }: StoredEvent): boolean {
   return eventType === 'ERROR' || payload.includes('"FAILED"') || /"(?:error|exception)"/.test(payload)
 }
@@ -143,15 +143,16 @@ async function insertFailure(sql: Sql, environmentId: string, runId: string, fai
 }
 
 /**
- * Bounds the issues that failures open, however their messages, classes and tools vary. Once its own facts may open no
- * further issue, a failure joins the issue of its place, else that of its kind. Nodes that decide at once may open a
- * few more.
+ * Limits how many issues failures can open, however much their messages, classes and tools vary. A failure without an issue
+ * opens one while the environment has room (OPENED). If its place in the code has too many messages (MESSAGES), it joins the
+ * issue of the place instead. Without room, it joins the issue of its place if there is one, else that of its kind. Nodes that
+ * decide at the same time can open a few more.
  */
 
-/** Messages of one place, seen in this time, that may have issues of their own. */
+/** Maximum number of messages of one place, seen within MESSAGES_MS, that have separate issues. */
 const MESSAGES = 50
 const MESSAGES_MS = 7 * 86_400_000
-/** Issues that an environment may open in this time, also by reports. */
+/** Maximum number of issues that an environment opens within OPENED_MS. Issues opened by reports count too. */
 const OPENED = 200
 const OPENED_MS = 3_600_000
 

@@ -1,7 +1,7 @@
 /**
  *   (none) --stop--> in effect --resume--> ended; a later stop of the same scope is a new one
  *
- * A stop in effect is a policy of the served configuration, and of nothing else: no version, deployment or publication knows it.
+ * A stop in effect is a policy of the served configuration only. It has no version, deployment or publication.
  * Both transitions lock the configuration, as publications do, so neither loses what the other wrote.
  */
 import { LIMITS } from '@tacho/contract/engine/limits.ts'

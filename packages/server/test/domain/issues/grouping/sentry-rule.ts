@@ -1,14 +1,14 @@
 /**
- * Sentry's default grouping in plain code, as its documentation and its published source describe it in 2026: the frames in
- * the app's own code with the error's class, for the error and each of its causes; without such frames all frames; without a
- * stack the class and the message, of which numbers, ids, dates, addresses and the like are replaced.
+ * Sentry's default grouping, as its documentation and its published source describe it in 2026. It groups by the class of the
+ * error and of each of its causes, with the frames in the app's own code. Without such frames, it uses all frames. Without a
+ * stack, it uses the message, after replacing numbers, ids, dates, addresses and similar parts.
  * https://docs.sentry.io/concepts/data-management/event-grouping/
  */
 import type { Frame, RecordedFailure } from './recorded-failures.ts'
 
 export function sentryGroup({ failure, frames }: RecordedFailure): string {
   const { error, kind, agent } = failure
-  // Its clients send nothing without an error; people report a text.
+  // Sentry's clients send nothing without an error. People report such failures with a text, so group by kind and agent.
   if (error.type === null && error.message === null) return `${kind} of ${agent}`
   const own = frames.filter(({ isOwn }) => isOwn)
   const counted = own.length > 0 ? own : frames

@@ -93,7 +93,7 @@ export function issuesSuite(open: OpenStorage) {
       assert.deepEqual(await matches('A-17'), ['one'])
       assert.deepEqual(await matches('503'), ['two'])
       assert.deepEqual(await matches('shop 503'), [])
-      // Names of facts are no words of the issue.
+      // The search does not match the names of an issue's facts, such as `toolName`.
       assert.deepEqual(await matches('toolname'), [])
       assert.deepEqual(await matches('order', 'RESOLVED'), [])
     })
@@ -430,7 +430,7 @@ export function issuesSuite(open: OpenStorage) {
       assert.deepEqual(await list({ detectionType: 'b' }), ['b'])
       assert.deepEqual((await list({ agentId: 'agent 0' })).toSorted(), ['a', 'c'])
       assert.deepEqual(await list({ runId: 'run 3' }), ['d'])
-      // From inclusive, to exclusive.
+      // `seenFrom` is inclusive, `seenTo` is exclusive.
       assert.deepEqual(await list({ seenFrom: third.lastSeen, seenTo: first.lastSeen }), [
         second.detectionType,
         third.detectionType,
