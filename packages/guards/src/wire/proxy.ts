@@ -96,7 +96,7 @@ export interface ProxyOptions {
 }
 
 export interface Proxy {
-  /** Origin of the upstream, without a path. */
+  /** Origin of the proxy, such as `http://127.0.0.1:40123`. */
   readonly origin: string
   /** Ends requests under way after `graceMs`. */
   close(graceMs?: number): Promise<void>
