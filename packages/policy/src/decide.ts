@@ -68,7 +68,7 @@ export function decide(policies: readonly Policy[], facts: Facts): Decision {
   const failures: PolicyFailure[] = []
   for (const policy of policies) {
     const outcome = evaluatePolicy(policy, reader)
-    const countedAsMatched = outcome.ok ? outcome.matched : outcome.isUnreadable === true || actsOnError(policy)
+    const countedAsMatched = outcome.ok ? outcome.matched : outcome.failsClosed === true || actsOnError(policy)
     if (!outcome.ok) failures.push({ ...nameOf(policy), message: outcome.message, countedAsMatched })
     if (!countedAsMatched) continue
     const { severity, action } = policy

@@ -6,12 +6,12 @@ import { isShort } from './language/syntax.ts'
 import { VARIABLE_NAMES, type Facts } from './language/variables.ts'
 
 /**
- * `isUnreadable`: the condition failed because the input cannot be read, or because it ran out of steps, which only a
- * large input causes.
+ * `failsClosed`: the input cannot be read, or the condition ran out of steps, which only a large input causes. It then
+ * counts as a match, whatever the policy's `onError` says.
  */
 export type Evaluation =
   | { readonly ok: true; readonly matched: boolean }
-  | { readonly ok: false; readonly message: string; readonly isUnreadable?: boolean }
+  | { readonly ok: false; readonly message: string; readonly failsClosed?: boolean }
 
 const NAME = VARIABLE_NAMES.indexOf('tool.name')
 
@@ -33,10 +33,10 @@ export function evaluateWith(
     const result = run(new Scope({ fact: read, history }))
     if (typeof result === 'boolean') return { ok: true, matched: result }
     if (!(result instanceof Failure)) return { ok: false, message: 'the condition must be true or false' }
-    if (result instanceof Unreadable) return { ok: false, message: result.message, isUnreadable: true }
+    if (result instanceof Unreadable) return { ok: false, message: result.message, failsClosed: true }
     return { ok: false, message: result.offset < 0 ? result.message : located(result, source) }
   } catch (error) {
-    if (error instanceof OutOfSteps) return { ok: false, message: error.message, isUnreadable: true }
+    if (error instanceof OutOfSteps) return { ok: false, message: error.message, failsClosed: true }
     return { ok: false, message: 'the condition could not be evaluated' }
   }
 }

@@ -1,29 +1,8 @@
-/** Address and credentials of client commands. */
+/** Credentials of client commands, and the address that they are for. */
 import { readFileSync } from 'node:fs'
 import { wrongUsage } from './stop.ts'
 import { chosenProfile, type Profile, type Variables } from './profiles.ts'
-
-export const DEFAULT_URL = 'http://localhost:4680'
-
-/** The server's address for commands without an operator token: the flag, the variable, or the profile in use. */
-export function knownUrl(flag: string | undefined, variables: Variables = process.env): string {
-  const isNamed = flag !== undefined || variables['TACHO_URL'] !== undefined
-  return isNamed ? readUrl(flag, variables) : (chosenProfile(variables)?.profile.url ?? DEFAULT_URL)
-}
-
-/** The origin of the server, plus the path of a proxy if any, without a trailing slash. */
-export function readUrl(flag: string | undefined, variables: Variables = process.env): string {
-  const [name, given] = flag === undefined ? ['TACHO_URL', variables['TACHO_URL']] : ['--url', flag]
-  if (given === undefined) return DEFAULT_URL
-  const url = URL.parse(present(name, given, `leave it out for ${DEFAULT_URL}`))
-  if (url === null || !/^https?:$/.test(url.protocol)) {
-    throw wrongUsage(`${name} must be an http or https address such as ${DEFAULT_URL}, not ${JSON.stringify(given)}.`)
-  }
-  if (url.username !== '' || url.password !== '') {
-    throw wrongUsage(`${name} must not contain a user name or password.`)
-  }
-  return url.origin + url.pathname.replace(/\/+$/, '')
-}
+import { readUrl, trimmedText } from './server-address.ts'
 
 export interface Account {
   url: string
@@ -95,14 +74,8 @@ export function operatorToken(name: string, credentialText: string): string {
 }
 
 function credential(name: string, credentialText: string): string {
-  const text = present(name, credentialText, 'unset it or fill it in')
+  const text = trimmedText(name, credentialText, 'unset it or fill it in')
   if (!/^[\x21-\x7e]+$/.test(text)) throw wrongUsage(`${name} contains characters that no key or token has.`)
-  return text
-}
-
-function present(name: string, credentialText: string, remedy: string): string {
-  const text = credentialText.trim()
-  if (text === '') throw wrongUsage(`${name} is empty: ${remedy}.`)
   return text
 }
 

@@ -1,7 +1,8 @@
 /** `tacho login, logout, whoami`. */
 import type { Command } from 'commander'
 import { operatorClient } from '../engine/operator-client.ts'
-import { operatorToken, readAccount, readUrl } from '../engine/credentials.ts'
+import { operatorToken, readAccount } from '../engine/credentials.ts'
+import { readUrl } from '../engine/server-address.ts'
 import { asOperator, withJson, type OutputOptions, type ServerOptions, connect } from '../engine/options.ts'
 import { DEFAULT_PROFILE, knownProfiles, readProfiles, writeProfiles } from '../engine/profiles.ts'
 import { wrongUsage } from '../engine/stop.ts'

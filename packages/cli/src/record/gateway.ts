@@ -1,7 +1,7 @@
 import { once } from 'node:events'
 import { printable } from '@tacho/contract/engine/shown-text.ts'
 import type { Command } from 'commander'
-import { readUrl } from '../engine/credentials.ts'
+import { readUrl } from '../engine/server-address.ts'
 import { wholeNumber } from '../engine/options.ts'
 import { failed } from '../engine/stop.ts'
 

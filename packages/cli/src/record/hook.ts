@@ -25,7 +25,8 @@ import {
   writeOwnFile,
   type OwnFile,
 } from './hook-files.ts'
-import { readApiKey, readUrl } from '../engine/credentials.ts'
+import { readApiKey } from '../engine/credentials.ts'
+import { readUrl } from '../engine/server-address.ts'
 import { wholeNumber } from '../engine/options.ts'
 import { failed, wrongUsage } from '../engine/stop.ts'
 import { printable, printLine } from '../engine/output.ts'

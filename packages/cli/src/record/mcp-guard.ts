@@ -1,5 +1,6 @@
 import { InvalidArgumentError, type Command } from 'commander'
-import { readApiKey, readUrl } from '../engine/credentials.ts'
+import { readApiKey } from '../engine/credentials.ts'
+import { readUrl } from '../engine/server-address.ts'
 import { wholeNumber } from '../engine/options.ts'
 import { failed, wrongUsage } from '../engine/stop.ts'
 import { printable, printableJson } from '@tacho/contract/engine/shown-text.ts'

@@ -1,7 +1,8 @@
 import path from 'node:path'
 import { printable } from '@tacho/contract/engine/shown-text.ts'
 import type { Command } from 'commander'
-import { readApiKey, readUrl } from '../engine/credentials.ts'
+import { readApiKey } from '../engine/credentials.ts'
+import { readUrl } from '../engine/server-address.ts'
 import { wholeNumber } from '../engine/options.ts'
 import { failed, wrongUsage } from '../engine/stop.ts'
 

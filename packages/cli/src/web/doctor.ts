@@ -4,7 +4,7 @@ import type { Command } from 'commander'
 import { answered, type OperatorClient, unreachable } from '../engine/operator-client.ts'
 import { connect, inEnvironment, type EnvironmentOptions } from '../engine/options.ts'
 import { printable, printJson, printLine } from '../engine/output.ts'
-import { knownUrl } from '../engine/credentials.ts'
+import { knownUrl } from '../engine/server-address.ts'
 import { Stop, wrongUsage } from '../engine/stop.ts'
 import { findEnvironment } from '../tenants/tenants.ts'
 

@@ -3,7 +3,8 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import os from 'node:os'
 import path from 'node:path'
 import { test } from 'node:test'
-import { readAccount, readApiKey, readUrl } from '../../src/engine/credentials.ts'
+import { readAccount, readApiKey } from '../../src/engine/credentials.ts'
+import { readUrl } from '../../src/engine/server-address.ts'
 
 const NO_PROFILES = { XDG_CONFIG_HOME: '/nonexistent' }
 

@@ -1,4 +1,4 @@
-import { NO_PAYLOADS, payloadsCheck, type PayloadsChecked } from '../sql/engine/damage.ts'
+import { NO_PAYLOADS, payloadsCheck, type PayloadsChecked } from '../sql/engine/checksum-checks.ts'
 import { type StoreCheck, type StoreTrouble, StorageError, StoreAway } from './store.ts'
 
 export const MIB = 1_048_576

@@ -1,4 +1,4 @@
-import { checkSettings, checkPayloads, payloadsCheck, type Snapshot } from '../sql/engine/damage.ts'
+import { checkSettings, checkPayloads, payloadsCheck, type Snapshot } from '../sql/engine/checksum-checks.ts'
 import { mib, queueCheck, type PayloadSlices } from '../engine/store-checks.ts'
 import type { StoreCheck } from '../engine/store.ts'
 import type { Connections } from './connections.ts'

@@ -1,5 +1,5 @@
 import { statSync } from 'node:fs'
-import { payloadsCheck } from '../sql/engine/damage.ts'
+import { payloadsCheck } from '../sql/engine/checksum-checks.ts'
 import { mib, queueCheck, type PayloadSlices } from '../engine/store-checks.ts'
 import { StoreDamaged, type StoreCheck } from '../engine/store.ts'
 import type { FileChecked, FileSlice } from './reader.ts'

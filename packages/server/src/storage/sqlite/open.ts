@@ -14,7 +14,7 @@ import { eventQueue } from './event-queue.ts'
 import { inspectStore, missingText, runTask } from './inspect.ts'
 import { receivedError, type Replies, startReplacedThread, startThread } from './thread.ts'
 import { migrate } from './migrate.ts'
-import { damageText } from '../sql/engine/damage.ts'
+import { damageText } from '../sql/engine/checksum-checks.ts'
 import { openReaders } from './readers.ts'
 
 export interface SqliteOptions {

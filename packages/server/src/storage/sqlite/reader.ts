@@ -9,7 +9,7 @@ import { storageError } from './errors.ts'
 import { sentError, type Call, type Replies } from './thread.ts'
 import { countRows } from './backup.ts'
 import { transaction } from './transaction.ts'
-import { checkSettings, checkPayloads, type PayloadsChecked, type Snapshot } from '../sql/engine/damage.ts'
+import { checkSettings, checkPayloads, type PayloadsChecked, type Snapshot } from '../sql/engine/checksum-checks.ts'
 
 /** Less than the writer's cache: pages are seldom read again soon, and each reader has its own cache. */
 const CACHE_KIB = 8_192

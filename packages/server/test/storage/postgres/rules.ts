@@ -127,7 +127,7 @@ const TENANTS_TABLES = [
   'policy_versions',
 ]
 
-/** `tacho doctor` compares the checksums of the whole installation, and shows no row (storage/sql/engine/damage.ts). */
+/** `tacho doctor` compares the checksums of the whole installation, and shows no row (storage/sql/engine/checksum-checks.ts). */
 const OF_DOCTOR = /^SELECT [^;]* AS "key0"|^SELECT environment_id AS "environmentId" FROM configurations ORDER BY/
 
 /** The rule that a statement on those tables breaks, or null. */

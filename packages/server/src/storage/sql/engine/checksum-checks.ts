@@ -1,4 +1,7 @@
-/** Reports damaged payloads and rows of the configuration by name, without their content. */
+/**
+ * Compares stored payloads and rows of the configuration with their checksums, for `tacho doctor`. Reports name what is
+ * damaged, without its content. An export marks damaged rows itself (sql/data/exports.ts).
+ */
 import type { StoreCheck } from '../../engine/store.ts'
 import { PAYLOAD, withPayloads } from '../record/payloads.ts'
 import { type DamagedPayload, type DamagedRow, type Sql, selectList, type SqlValue, eventEnvironment } from './sql.ts'
