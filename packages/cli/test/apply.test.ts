@@ -133,7 +133,7 @@ test('an invalid file changes nothing and is reported with line and field', asyn
 })
 
 test('an interrupted apply can be repeated', async () => {
-  // The version exists already, as if the publication had failed.
+  // The version already exists, as after a failed publication.
   write('refunds.cel', 'tool.name == "refund" && true\n')
   const pushed = await server.tacho([
     'policies',
@@ -309,7 +309,7 @@ test('apply sets the labels of tools in the environments of the file, and leaves
   write('tacho.yaml', `labels: []\n${POLICIES}${environments}`)
   assert.doesNotMatch((await apply('--dry-run')).stdout, /rule of/)
   assert.match((await apply('--dry-run', '--prune')).stdout, /- rule of read_mail/)
-  // Another team's file neither removes a rule that a policy of the company reads, nor keeps an old one of its own tool.
+  // Applying a team's file keeps a label rule that a company policy reads, and removes the old rule of the team's own tool.
   const team = 'labels:\n  - { tool: lookup, output: [ours] }\n  - { tool: "send_*", does: [external, money] }\n'
   write('tacho.yaml', `${team}${POLICIES}${environments}`)
   const { stdout } = await apply('--dry-run')
@@ -317,7 +317,7 @@ test('apply sets the labels of tools in the environments of the file, and leaves
   assert.doesNotMatch(stdout, /- rule of read_mail/)
   assert.equal((await apply('--yes')).code, 0)
   assert.match((await apply('--dry-run')).stdout, /Nothing to change/)
-  // Conditions are compared with the labels that the same file gives.
+  // Conditions are checked against the labels in the same file.
   const reads = (label: string) =>
     `policies:\n  l: { condition: '"${label}" in tool.labels', severity: LOW, action: BLOCK }\n`
   const given = `labels:\n  - { tool: publish, does: [public] }\n`

@@ -252,7 +252,7 @@ test('a request whose client withdrew it says so in the list, the detail and the
   const { items } = await json<{ items: ApprovalCard[] }>('list', '--tool', 'gone', '--status', 'ALL')
   const card = items.find((item) => item.id === id)
   assert.deepEqual([card?.status, card?.waiting.state, card?.waiting.reason], ['PENDING', 'withdrawn', 'cancelled'])
-  // A decision is stored, and says that nothing runs.
+  // The decision is stored, and the output says that nothing runs.
   const { stdout, stderr } = await run('approve', id)
   assert.match(stdout + stderr, /nothing (will run|runs)/)
   assert.match(await text('show', id), /nothing (will run|runs)/)
@@ -344,7 +344,7 @@ test('the screen of watch shows the recorded input, and one key decides', async 
   await shows('×2')
   input.write('g')
   await shows('Decide all 2 with this input')
-  // Keys decide nothing for a second after the third request left the screen.
+  // For a second after the third request left the screen, keys do not decide anything.
   await eventually(() => {
     if (!shown.includes('2 of fourth were approved.')) input.write('a')
     return shown.includes('2 of fourth were approved.')

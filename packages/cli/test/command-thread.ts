@@ -1,6 +1,6 @@
 /**
- * A thread that runs command lines one after another, because loading the command takes most of its processor time. Each has
- * arguments, variables, streams and an exit code of its own, and ends when none of its timers, files and threads is left.
+ * A thread that runs command lines in turn, because loading the command takes most of a command's processor time. Each has
+ * separate arguments, variables, streams and exit code, and ends when all of its timers, files and threads have ended.
  */
 import { setTimeout as wait } from 'node:timers/promises'
 import { Readable, Writable } from 'node:stream'
@@ -26,7 +26,7 @@ if (port === null) throw new Error('This module is a thread.')
 const CONNECTIONS = Symbol.for('undici.globalDispatcher.2')
 const MOMENT_MS = 2
 
-// Its own type would bring all of the command into the types of tests of other packages.
+// Declared here, because the real type would add the whole command to the types of other packages' tests.
 const { runCommandLine } = (await import((workerData as { main: string }).main)) as {
   runCommandLine(args: readonly string[]): Promise<number>
 }

@@ -1,4 +1,4 @@
-/** Keeps docs/commands.md as the program says it; UPDATE_DOCS=1 writes the page. Other pages name only what exists. */
+/** docs/commands.md must match `--help`; UPDATE_DOCS=1 writes it. Other pages must name only existing commands and flags. */
 import assert from 'node:assert/strict'
 import { existsSync, globSync, readFileSync, writeFileSync } from 'node:fs'
 import path from 'node:path'
@@ -14,7 +14,7 @@ const ROOT = path.resolve(import.meta.dirname, '../../..')
 const FILE = path.join(ROOT, 'docs/commands.md')
 const WIDTH = 110
 
-/** What `--help` prints, without colours. Of the flags that commands share, only the names. */
+/** The output of `--help` without colours. Shared flags are listed by name only. */
 function helpOf(command: Command): string {
   const lines: string[] = []
   command.configureOutput({
@@ -32,7 +32,7 @@ function helpOf(command: Command): string {
     .trim()
 }
 
-/** Each flag that commands share, as a row of a table. */
+/** A table row for each flag that commands share. */
 function commonRows(command: Command): string[] {
   const own = command.options.filter(({ helpGroupHeading }) => helpGroupHeading === COMMON_OPTIONS)
   return [
@@ -84,7 +84,7 @@ const PAGES = globSync(['*.md', 'docs/**/*.md', 'sdks/*/README.md', 'packages/*/
   .filter((file) => file !== 'CHANGELOG.md' && file !== 'docs/commands.md')
   .map((file) => ({ file, text: readFileSync(path.join(ROOT, file), 'utf8') }))
 
-/** What `--help` prints, by command. */
+/** The output of `--help`, by command. */
 function helpByCommand(): Map<string, string> {
   const page = readFileSync(FILE, 'utf8')
   return new Map(
@@ -98,14 +98,14 @@ test('every command in the docs exists, with its flags', () => {
   let lines = 0
   for (const { file, text } of PAGES) {
     for (const [, line = ''] of text.matchAll(/(?:^ *(?:\$ )?|`)(?:npx )?(tacho [a-z][^`\n]*)/gm)) {
-      // A comment, or a description beside the command.
+      // Remove a comment or a description beside the command.
       const [own = ''] = line.split(/ {2,}| #| -- /)
       const words = own.split(' ')
       let name = 'tacho'
       let given = 1
       for (; helps.has(`${name} ${words[given]}`); given++) name = `${name} ${words[given]}`
       const help = helps.get(name)
-      // A command of commands takes nothing else, except the agent that calls `tacho hook`.
+      // A command with subcommands takes no arguments, except `tacho hook`, which takes the agent.
       const isGroup = name !== 'tacho hook' && /^Usage: .* \[command\]$/m.test(help ?? '') && words[given] !== undefined
       lines++
       if (help === undefined || isGroup) wrong.push(`${file}: ${line}`)

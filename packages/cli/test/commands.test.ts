@@ -12,7 +12,7 @@ after(() => server.stop())
 const tour = await runCommand(['demo', '--seed', 'tour', '--json'], server.variables)
 const { json, text, refused } = server
 const WHERE = ['--environment', 'default/tacho-demo']
-// What the tests record themselves is in the environment of the demo too.
+// The tests record their own runs in the demo's environment too.
 server.variables['TACHO_API_KEY'] = (await text('keys', 'create', ...WHERE, '--name', 'own', '--scopes', 'all')).trim()
 
 test('agents are listed, renamed, archived and restored', async () => {
@@ -85,7 +85,7 @@ test('demo shows runs, approvals, issues, a prompt with two versions and policie
   assert.deepEqual(await lists(), before)
   type Run = { runId: string; eventCount: number; startedAt: string; lastEventAt: string }
   const { items } = await json<{ items: Run[] }>('runs', 'list', ...WHERE, '--all')
-  // What a run is blamed for happened while it ran.
+  // Occurrences of a run were detected while it ran.
   type Shown = { occurrences: { items: { runId: string; detectedAt: string }[] } }
   for (const { id } of before.issues) {
     for (const { runId, detectedAt } of (await json<Shown>('issues', 'show', id, ...WHERE)).occurrences.items) {
@@ -189,7 +189,7 @@ test('a run is shown with its timeline, payloads to the last digit', async () =>
   assert.ok(raw.stdout.includes(payload))
   const document = JSON.parse(raw.stdout) as { run: { runId: string }; events: { eventId: string }[] }
   assert.deepEqual([document.run.runId, document.events[0]?.eventId], ['digits', 'e1'])
-  // The beginning of an id is enough, if only one run has it.
+  // The beginning of an id is enough if only one run's id starts so.
   assert.match(await text('runs', 'show', 'digit', ...WHERE, '--failed'), /^RUNNING {2}digits$/m)
   const several = await refused('runs', 'show', 'demo-tour-0', ...WHERE)
   assert.equal(several.code, 2)
@@ -240,7 +240,7 @@ test('show says which tools started and never ended, once the run has ended', as
   assert.match(await show('--failed'), lost)
   const starts = await show('--type', 'TOOL_START')
   assert.match(starts, lost)
-  // Its end is not shown, but it has one.
+  // The call ended, but the filter hides its end.
   assert.match(starts, /^ {2}\S+Z {2}TOOL_START +lookup \{"order":7\}$/m)
 })
 

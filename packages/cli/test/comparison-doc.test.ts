@@ -12,7 +12,7 @@ const text = readFileSync(path.join(ROOT, 'docs/comparison.md'), 'utf8')
 const paths = [...Object.values(ROUTES), ...Object.values(OPERATOR_ROUTES)].map((route) => route.path)
 
 interface Evidence {
-  /** Files of tests, and a part of the name of one of them. */
+  /** Test files, and a part of the name of a test in each. */
   tests?: [file: string, name: string][]
   /** Paths of routes. */
   has?: RegExp

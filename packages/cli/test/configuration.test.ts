@@ -127,7 +127,7 @@ test('a simulation begins with its warnings, and lists only the tools with hits'
     await done(...misspelled, ...STAGING),
     'condition: valid\ncondition: warning: No recorded call of pay has tool.input.amout; tool.input.amount is in 2 of 2\n',
   )
-  // Both warn before agents feel it, and neither stops.
+  // Both commands warn about the field before the policy is in force, and succeed.
   const field = 'No recorded call of pay has tool.input.amout; tool.input.amount is in 2 of 2'
   const policy = 'severity: LOW, action: WARN'
   const file = fileOf(

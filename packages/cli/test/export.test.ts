@@ -1,4 +1,4 @@
-/** What leaves a store as a file, and comes back from one. */
+/** Exports to files, and imports from them. */
 import assert from 'node:assert/strict'
 import { existsSync, readFileSync, writeFileSync } from 'node:fs'
 import path from 'node:path'
@@ -15,7 +15,7 @@ const { json, text, refused } = server
 const WHERE = ['--environment', 'default/tacho-demo']
 
 test('an export continues after an interruption, and its import is exported again byte for byte', async () => {
-  // Jobs look at recorded failures and issue records a moment later, and change issues.
+  // Wait for the jobs that change issues after failures and issue records arrive.
   await workDone(server, 'find_failures', 'review_issue_record')
   const whole = path.join(server.directory, 'whole.jsonl')
   const { counts, lines } = await json<{ counts: Record<string, number>; lines: number }>(
@@ -33,7 +33,7 @@ test('an export continues after an interruption, and its import is exported agai
   )
   assert.equal((await refused('export', ...WHERE, '-o', whole)).code, 1)
 
-  // Interrupted within a line, after a mark; and compressed, before the first mark.
+  // Exports that were interrupted: within a line after a mark, and compressed before the first mark.
   const mark = content.indexOf('{"type":"mark"')
   assert.ok(mark > 0)
   const resumed = path.join(server.directory, 'resumed.jsonl')
@@ -61,7 +61,7 @@ test('an export continues after an interruption, and its import is exported agai
   assert.match((await refused('restore-export', cut, ...into, '--resume')).stderr, afterLine)
   const again = (await server.tacho(['export', ...into])).stdout
   const comparable = (some: string) =>
-    // The names and the checksums that contain them; a pending approval may have expired since.
+    // Leave out lines that differ: names, the checksums over them, and approvals, which may have expired since.
     some.split('\n').filter((line) => !/^\{"type":"(export|mark|end|approval)"/.test(line))
   assert.deepEqual(comparable(again), comparable(content))
   assert.match(await text('restore-export', resumed, ...into, '--resume'), /^0 lines written/)

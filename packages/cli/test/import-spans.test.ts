@@ -3,7 +3,7 @@ import { after, test } from 'node:test'
 import type { ImportReport } from '../src/record/transcript/import-report.ts'
 import { startServer } from './tacho.ts'
 
-/** Files in the shapes of the public schemas, from a year ago. */
+/** Files in the forms of the public schemas, with spans from a year ago. */
 
 const server = await startServer()
 after(() => server.stop())
@@ -177,7 +177,7 @@ test('a trace of Langfuse keeps calls, tools, usage, costs, session and times', 
 
 test('a trace of Langfuse whose last observation is an error has failed', async () => {
   const { observations, ...trace } = langfuseTrace('order-4712', 'ERROR')
-  // As the UI downloads one trace.
+  // One trace in the form in which Langfuse's UI downloads it.
   await importText('langfuse', JSON.stringify({ trace, observations }))
   assert.equal((await show('order-4712')).run.status, 'FAILED')
 })

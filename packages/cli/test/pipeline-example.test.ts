@@ -24,7 +24,7 @@ after(() => server.stop())
 
 const read = (file: string): unknown => parse(readFileSync(path.join(EXAMPLE, file), 'utf8'))
 
-/** The commands of a job but for the installation, and the variable with its token. */
+/** The commands of a job without the installation, and the variable with its token. */
 const PIPELINES = {
   'github.yaml'(job: Job) {
     const { jobs } = read('github.yaml') as {
@@ -51,7 +51,7 @@ async function run(file: keyof typeof PIPELINES, job: Job): Promise<Ended> {
     CI_COMMIT_SHA: 'abc',
     XDG_CONFIG_HOME: '/nonexistent',
   }
-  // As GitHub's and GitLab's runners call it.
+  // Start the shell as GitHub's and GitLab's runners do.
   const script = commands.join('\n')
   return ended(
     spawn('bash', ['-eo', 'pipefail', '-c', script], { cwd: EXAMPLE, env, stdio: ['ignore', 'pipe', 'pipe'] }),

@@ -6,7 +6,7 @@ import { firstLogLevel } from '../src/web/serve.ts'
 import { ended, startTacho } from './tacho.ts'
 
 const NODE = fileURLToPath(new URL('../../../scripts/node', import.meta.url))
-// The sources, whose names say what was loaded. The build is divided in the same way.
+// The sources, because their names show what was loaded. The build is split in the same way.
 const MAIN = fileURLToPath(new URL('../src/main.ts', import.meta.url))
 
 /** Prints the address of each file that the program loads. */
@@ -30,7 +30,7 @@ test('the list of commands loads no command', async () => {
     const files = await loadedFiles(args)
     assert.deepEqual(
       files.flatMap((file) => file.split('/cli/src/').slice(1)).toSorted(),
-      // The last two fit the help to the terminal.
+      // `stop.ts` and `text-width.ts` fit the help to the terminal.
       ['engine/help.ts', 'engine/stop.ts', 'engine/text-width.ts', 'main.ts'],
     )
   }
@@ -40,7 +40,7 @@ test('the list of commands loads no command', async () => {
 test('no command loads the schema library before it runs', async () => {
   const main = readFileSync(new URL('../src/main.ts', import.meta.url), 'utf8')
   const commands = [...main.matchAll(/import\('\.\/([^']+)'\)/g)].map(([, name = '']) => name)
-  // Commands load nothing but their own files before they run, so one process can load them all.
+  // Before they run, commands load only their own files. So one process can load them all for this test.
   const imports = commands.map((name) => `import ${JSON.stringify(new URL(`../src/${name}`, import.meta.url))}`)
   const program = `data:text/javascript,${encodeURIComponent(imports.join('\n'))}`
   const files = await loadedFiles(['--version'], `--import=${program}`)

@@ -1,4 +1,4 @@
-/** `tacho runs show` of a session of the real Claude Code, as it was recorded. */
+/** `tacho runs show` with a recorded session of the real Claude Code. */
 import assert from 'node:assert/strict'
 import { readFileSync } from 'node:fs'
 import { after, before, test } from 'node:test'

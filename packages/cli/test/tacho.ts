@@ -15,7 +15,7 @@ import type { Answer, CommandLine } from './command-thread.ts'
 
 const PROGRAM = fileURLToPath(new URL('../bin/tacho', import.meta.url))
 const COMMAND_THREAD = new URL('command-thread.ts', import.meta.url)
-/** What the program runs. `npm test` has built it. */
+/** The program's main module. `npm test` has built it; without that, the source. */
 const MAIN = new URL(process.env['TEST_MODULES'] === undefined ? '../src/main.ts' : '../dist/main.js', import.meta.url)
 
 export const API_KEY = `tacho_00000000testkey0_${'k'.repeat(64)}`
@@ -29,7 +29,7 @@ export interface Ended {
 
 export type Variables = Record<string, string>
 
-/** Only the given Tacho variables. */
+/** The environment of the tests, with only the given Tacho variables. */
 function environment(variables: Variables): NodeJS.ProcessEnv {
   const own = Object.entries(process.env).filter(([name]) => !name.startsWith('TACHO_'))
   // Never the profiles of the person who runs the tests.
@@ -46,12 +46,12 @@ export function startTacho(
   return spawn(program, args, { env: environment(variables), cwd, stdio: ['pipe', 'pipe', 'pipe'] })
 }
 
-/** That run nothing now. They do not keep the process of the tests from its end. */
+/** Threads that run no command now. They do not keep the test process from ending. */
 const idleThreads: Worker[] = []
 
 /**
- * Runs a command line to its end. Without input, in a thread that has loaded the command: for a tenth of a process's time. Its input
- * is empty.
+ * Runs a command line to its end. Without `stdin`, it runs in a thread that has loaded the command, which takes a tenth of the
+ * time of a process, and its input is empty.
  */
 export async function runCommand(args: readonly string[], variables: Variables = {}, stdin?: string): Promise<Ended> {
   if (stdin !== undefined) return runTacho(args, variables, stdin)
@@ -96,7 +96,7 @@ export interface TestServer {
   tacho: (args: readonly string[], stdin?: string) => Promise<Ended>
   /** Runs a command that must succeed, and returns its text. */
   text: (...args: string[]) => Promise<string>
-  /** The same with --json. */
+  /** Runs a command with --json, and returns its parsed output. */
   json: <Value>(...args: string[]) => Promise<Value>
   /** Runs a command that must be refused with a sentence. */
   refused: (...args: string[]) => Promise<Ended>
@@ -104,7 +104,7 @@ export interface TestServer {
   stop: () => Promise<void>
 }
 
-/** Known ones, instead of those that a first start would print. */
+/** Known credentials, instead of those that a first start would print. */
 const FIRST = { TACHO_INIT_API_KEY: API_KEY, TACHO_INIT_OPERATOR_TOKEN: OPERATOR_TOKEN }
 
 /**
@@ -138,7 +138,7 @@ export async function startServer(variables: Variables = {}): Promise<TestServer
     async refused(...args) {
       const result = await tacho(args)
       assert.equal(result.stdout, '')
-      // A slow command also tells its progress.
+      // A slow command also prints its progress.
       assert.match(result.stderr, /^(\w+: [\d,]+ lines\n)*tacho: .*\n$/)
       return result
     },

@@ -41,7 +41,7 @@ test('workspaces and environments are renamed, archived, restored, and an archiv
   assert.match(early.stderr, /archive it first/)
   assert.match(await text('environments', 'archive', 'life/staging'), /^Environment life\/staging is archived/)
   assert.doesNotMatch(await text('environments', 'list'), /life\/staging/)
-  // Its name is still known, to read it and to erase in it.
+  // An archived environment can still be named, to read it and to erase in it.
   await text('runs', 'list', '-e', 'life/staging')
   const erased = await server.tacho(['erase', 'session', 's', '--yes', '-e', 'life/staging'])
   assert.match(erased.stdout + erased.stderr, /\(session\) is effective since/)
@@ -104,7 +104,7 @@ test('a name that means two tenants chooses neither', async () => {
     /"twice" means more than one environment\. Use the whole name: "globex\/twice", "globex-eu\/twice"/,
   )
   const { id: victim } = await json<{ id: string }>('workspaces', 'create', 'initech')
-  // The API refuses such names; a store may have them from elsewhere.
+  // The API refuses such names, but a store may already contain them.
   const store = new Database(path.join(server.dataDir, 'tacho.db'))
   const ids = store.prepare("SELECT id FROM environments WHERE name IN ('eu-production', 'production')").pluck().all()
   store.exec(`UPDATE workspaces SET name = 'globex/eu' WHERE name = 'globex-eu';

@@ -40,7 +40,7 @@ test('wrong usage exits with 2 and a sentence on stderr, with nothing on stdout'
     ['recover', '--api-key-for', 'default'],
     ['serve', '--port', 'many'],
     ['serve', '--log-level', 'loud'],
-    // The version of the program is no answer: nothing would be deployed, with success.
+    // `--version` must not print the program's version here: the command would deploy nothing and succeed.
     ['prompts', 'deploy', 'greeting', '--version', '2'],
     ['policies', 'deploy', 'refunds', '--version', '2', '-e', 'default/production'],
   ]
@@ -90,7 +90,7 @@ test('an error shows words of the command line without what hides or reorders te
   for (const line of lines) {
     const { code, stderr } = await runCommand(line, NOWHERE)
     assert.notEqual(code, 0)
-    // The words that say what a condition's fault is are not those of the line.
+    // Faults of conditions do not quote the command line.
     if (line[0] !== 'policies') assert.ok(stderr.includes(shown), `${line[0]}: ${stderr}`)
     // oxlint-disable-next-line no-control-regex
     assert.doesNotMatch(stderr.trimEnd(), /[\u0000-\u0009\u000b-\u001f\u007f-\u009f\u2028-\u202e]/, line.join(' '))

@@ -49,7 +49,7 @@ test('only a receiver that checks signatures gets a secret on the terminal', asy
   const slack = await create('slack')
   assert.deepEqual([slack.code, slack.stdout], [0, ''])
   assert.match(slack.stderr, /check no signature, so no secret is shown/)
-  // Messages of all formats are signed, and a relay in front of a chat may check it.
+  // Messages of all formats are signed, because a relay in front of a chat may check the signature.
   const [, rotate = ''] = /tacho (webhooks rotate \S+ --json)/.exec(slack.stderr) ?? []
   const rotated = await server.tacho([...rotate.split(' '), '-e', 'default/development'])
   assert.match((JSON.parse(rotated.stdout) as { secret: string }).secret, /^whsec_/)

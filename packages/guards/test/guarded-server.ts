@@ -1,4 +1,4 @@
-/** A real server with policies, and what operators see and do there, for tests of guards. */
+/** A real server with policies, and actions of its operators, for tests of guards. */
 import assert from 'node:assert/strict'
 import { writeFileSync } from 'node:fs'
 import path from 'node:path'
@@ -17,7 +17,7 @@ export interface GuardedServer extends TestServer {
   operator: OperatorClient
   /** Replaces the deployed policies, by name. */
   deploy: (policies: Record<string, PolicyOf>) => Promise<void>
-  /** Decides the next approval that waits for this tool; its id. */
+  /** Decides the next approval that waits for this tool, and returns its id. */
   decideNext: (toolName: string, decision: 'APPROVED' | 'REJECTED', reason?: string) => Promise<string>
   /** The events of a type in the newest run that has one, with payloads. */
   events: (runId: string) => Promise<RecordedEvent[]>
@@ -58,7 +58,7 @@ export async function startGuardedServer(): Promise<GuardedServer> {
       }, `an approval of ${toolName}`)
       const params = { environmentId, approvalId: id }
       const body = { decision, ...(reason !== undefined && { reason }) }
-      // Refused if its input arrives in between: a person looks at it, and decides again.
+      // The decision is refused if the input arrives in between. Then decide again, as a person would.
       const decide = () => operator.decideApproval({ params, body }).then(() => true, isOfChangedInput)
       await eventually(decide, `a decision on ${toolName}`)
       return id

@@ -20,14 +20,14 @@ const PROGRAM = fileURLToPath(new URL('../../cli/bin/tacho', import.meta.url))
 const SCRIPTED = fileURLToPath(new URL('mcp/scripted-server.ts', import.meta.url))
 const FILE = new URL('../../policy/vectors/decisions.json', import.meta.url)
 const { agent, policies, calls } = JSON.parse(readFileSync(FILE, 'utf8')) as DecisionVectors
-/** In the form in which decisions are compared: by call, only those that a policy matched. */
+/** The expected decisions, by call. Only calls that a policy matched are compared. */
 const expected = new Map(
   calls
     .filter(({ policyIds }) => policyIds.length > 0)
     .map(({ toolName, input, action, policyIds }) => [inputHash(toolName, input), `${action} ${policyIds.join()}`]),
 )
 
-/** Two hundred calls, a quarter of them with an approval. */
+/** A long timeout, for two hundred calls, a quarter of which need an approval. */
 const SLOW = { timeout: 900_000 }
 
 let server: GuardedServer
@@ -63,7 +63,7 @@ async function assertDecided(runId: string): Promise<void> {
   const decided = await eventually(async () => {
     const events = await server.events(runId)
     const payloads = events.filter(({ eventType }) => eventType === 'POLICY_DECISION').map(({ payload }) => payload)
-    // A condition that failed and does not count is recorded too.
+    // Skip decisions that are recorded only because a condition failed.
     const found = payloads.filter(({ policyIds }) => (policyIds as string[]).length > 0)
     return found.length >= expected.size ? found : null
   }, `the decisions of ${runId}`)

@@ -18,7 +18,7 @@ test('an error, or a reply from another server, becomes a sentence', async (t) =
       problem('x', { detail: 'No.', errors: [{ path: '/a', message: 'is b' }] }),
       /^No; \/a is b \(x, request req-1\)\.$/,
     ],
-    // An outside text that is also a property of every object.
+    // A text from outside that is also a member of every JavaScript object.
     [400, problem('constructor'), /^A title \(constructor, request req-1\)\.$/],
     [200, '<html>', /answered 200, but is not a Tacho server/],
     [302, '', /answered 302, but is not a Tacho server/],

@@ -3,7 +3,7 @@ import { test } from 'node:test'
 import type { EventInput } from '@tacho/contract/record/event.ts'
 import { playLive, type Outcome } from '../../src/record/demo/live.ts'
 
-/** Plays until `enough` runs have ended. */
+/** Plays the live demo until `enough` runs have ended. */
 async function played(enough: number, outcome: Outcome) {
   const leaving = new AbortController()
   const runs = new Map<string, EventInput[]>()

@@ -1,4 +1,4 @@
-/** The demo stays in its own environment and goes again; what is in force stays the same, byte for byte. */
+/** The demo uses a separate environment, and can be removed. The other environment stays the same, byte for byte. */
 import assert from 'node:assert/strict'
 import { after, test } from 'node:test'
 import { API_KEY, runCommand, startServer } from '../tacho.ts'
@@ -11,11 +11,11 @@ interface Page<Item> {
   items: Item[]
 }
 
-/** What agents of the first environment get, and what people see of it. */
+/** The configuration and the export of the first environment. */
 async function inForce() {
   const configuration = await fetch(`${server.url}/openapi/v1/runtime-config`, { headers: { 'x-api-key': API_KEY } })
   const exported = await text('export', '-e', 'default/development')
-  // The first line has the time of the export.
+  // Leave out the first line, which has the time of the export.
   return [await configuration.text(), exported.slice(exported.indexOf('\n'))]
 }
 

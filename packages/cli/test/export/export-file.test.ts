@@ -1,4 +1,4 @@
-/** Files that were damaged on their way: every damage is named, and no line after it is passed on. */
+/** Damaged export files: the reader reports the damage, and returns no line after it. */
 import assert from 'node:assert/strict'
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -32,7 +32,7 @@ function exportOf(count: number): string[] {
 
 const text = (lines: readonly string[]) => Buffer.from(lines.map((line) => `${line}\n`).join(''))
 
-/** The lines that are passed on, and how the reading ends. */
+/** The lines that the reader returns, and how the reading ends. */
 async function read(name: string, content: Uint8Array): Promise<{ passed: string[]; end: string }> {
   const file = path.join(folder, name)
   writeFileSync(file, content)

@@ -10,7 +10,7 @@ after(() => server.stop())
 
 test('a search that finds nothing says whether the index has everything', async (t) => {
   await server.text('search', '--enable')
-  // The index of the test's own server is complete too soon.
+  // Fake settings, because the index of a real server would be complete too soon.
   let settings: object = {
     state: 'INDEXING',
     indexedEvents: 12,

@@ -1,4 +1,4 @@
-/** Answers in advance: a long row of calls is asked for a few times, and each difference is found at the step of before. */
+/** Answers in advance: a long row of calls takes a few requests, and differences are found at the same step as without. */
 import assert from 'node:assert/strict'
 import { before, test } from 'node:test'
 import { Tacho } from '@tacho/sdk'
@@ -22,7 +22,7 @@ const calls =
 const upTo = (end: number, start = 0) => Array.from({ length: end - start }, (_, at) => start + at)
 
 async function runAgent(tacho: Tacho, agent: Agent, ran: number[]): Promise<void> {
-  // Tools without a guard, which an agent records by itself, are no calls of the tape.
+  // Tools without a guard, which an agent records by itself, do not count as calls of the tape.
   const startOne = () => tacho.record({ type: 'TOOL_START', label: 'own', payload: { toolName: 'own', input: {} } })
   const look = tacho.guard(({ n }: { n: number }) => (ran.push(n), `seen ${n}`), { name: 'look' })
   await tacho.run(async () => {
@@ -43,7 +43,7 @@ async function recorded(agent: Agent): Promise<Tape> {
   return readBack(madeTape(steps, { agent: 'A', policies: [WARN] }))
 }
 
-/** Its requests for answers, the calls that ran, and where it left the tape. */
+/** Replays the tape with the agent. Returns its requests for answers, the calls that ran, and where it left the tape. */
 async function replayed(agent: Agent, options: Partial<HostOptions> = {}, ofTape = tape) {
   const host = new ReplayHost(ofTape, { mode: 'strict', ignored: [], ...options })
   process.env['TACHO_REPLAY'] = await host.start()
@@ -56,7 +56,7 @@ async function replayed(agent: Agent, options: Partial<HostOptions> = {}, ofTape
     apiKey: 'replay',
     agentName: 'A',
     guard: { loop: false },
-    // For the service: to the host of a replay, events go at once.
+    // This interval applies to the service only: the SDK sends events to a replay's host at once.
     flushIntervalMs: 60_000,
     fetch: counted,
     onDiagnostic: () => undefined,
@@ -73,7 +73,7 @@ async function replayed(agent: Agent, options: Partial<HostOptions> = {}, ofTape
   }
 }
 
-/** Of the n-th call, whose decision stands before it. */
+/** The step of the n-th call. Each call is preceded by its decision. */
 const stepOf = (n: number) => 2 * n + 2
 
 test('an unchanged agent asks once for hundreds of calls, gets each answer, and is found equal', async () => {
@@ -145,7 +145,7 @@ test('calls at once are answered once each, and two clients in turn find the sam
     await Promise.all(upTo(200, 100).map((n) => look({ n })))
     await calls(upTo(CALLS, 200))(look)
   }
-  // As one after another: those at once are asked for in their order.
+  // Concurrent calls are requested in their order, so they match like successive calls.
   assert.equal((await replayed(parallel)).sentence, undefined)
   assert.equal((await replayed(parallel, {}, await recorded(parallel))).sentence, undefined)
   const inTurn: Agent = async (look) => {

@@ -1,4 +1,4 @@
-/** An agent for many runs: it asks a model, with a deployed prompt, for each message of the user, and its tools are guarded. */
+/** An agent for many runs. For each message of the user, it asks a model with a deployed prompt. Its tools are guarded. */
 import { appendFileSync } from 'node:fs'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { Tacho } from '@tacho/sdk'

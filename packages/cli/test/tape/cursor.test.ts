@@ -1,4 +1,4 @@
-/** What a cursor answers, and where it says that an agent left its tape. */
+/** The answers of a cursor, and the step at which it reports that an agent left its tape. */
 import assert from 'node:assert/strict'
 import { readFileSync } from 'node:fs'
 import { test } from 'node:test'
@@ -152,7 +152,7 @@ test('what was masked matches anything in its place, and nothing else', () => {
   const ask = (input: unknown) => new Cursor(tapeOf(calls(masked)()), STRICT).tool({ tool: 'a', input }).answer
   assert.equal(ask({ card: 'no 4111 1111, thanks', key: { any: 1 } }), 'returned')
   assert.equal(ask({ card: 'yes 4111 1111, thanks', key: 'x' }), 'stop')
-  // A tape of a stranger: one reading, not one for each mark.
+  // A malicious tape with many marks: the text is read once, not once for each mark.
   const text = { tool: 'a', input: '[masked:'.repeat(100_000), output: 1 }
   const begun = performance.now()
   assert.equal(new Cursor(tapeOf(calls(text)()), STRICT).tool({ tool: 'a', input: 'x' }).answer, 'stop')
@@ -241,13 +241,13 @@ interface Said {
 
 interface Twist {
   prompt?: string
-  /** The number of the call. */
+  /** The number of the call whose input changes. */
   input?: number
-  /** The number of the call in whose place the next one is asked. */
+  /** The number of the call that is swapped with the next one. */
   swap?: number
 }
 
-/** The agent asks with what it got, so a wrong answer of the tape would make a difference. */
+/** The agent's requests contain the answers that it got, so a wrong answer would show as a difference. */
 function airlineAgent(cursor: Cursor, script: readonly Said[], twist: Twist = {}): void {
   const messages: Said[] = []
   const answered = script

@@ -192,7 +192,7 @@ test('an experiment that is killed goes on with the runs that have no result, an
   await ended(killed)
   const before = done()
   assert.ok(before.length < CASES, 'it was killed before its end')
-  // As a crash leaves it.
+  // An incomplete line, as after a crash.
   writeFileSync(results, `${readFileSync(results, 'utf8')}{"result":{"run":"case-`)
   const { code, stderr, report } = await run('killed', [], ['400'])
   assert.equal(code, 0, stderr)
@@ -237,7 +237,7 @@ test('a command that records nothing ends the experiment, and its filters are th
   )
   assert.match((await server.refused(...words('status=BROKEN', 'wrong'))).stderr, /must be one of RUNNING, COMPLETED/)
   assert.match((await server.refused(...words('agent="Nobody here" errors', 'none'))).stderr, /No run matches/)
-  // Nothing was replayed: no success, and nothing that the same command would go on with.
+  // Nothing was replayed, so the command fails, and stores nothing that it could continue.
   const none = await ended(startTacho(words('search=unguarded', 'nothing'), server.variables))
   assert.deepEqual([none.code, none.stdout], [1, ''])
   assert.match(

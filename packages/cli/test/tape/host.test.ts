@@ -1,4 +1,4 @@
-/** The address of a replay: who may use it, and what it answers apart from the tape. */
+/** The HTTP address of a replay: its secret, and its answers that do not come from the tape. */
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { setFlagsFromString } from 'node:v8'
@@ -192,7 +192,7 @@ test('after 10,000 calls by HTTP, the texts of the tape are held once', async ()
   const before = held()
   const options = { mode: 'strict', ignored: [], output: 'stderr', timeoutMs: 120_000 } as const
   const result = await replayCommand(tape, [process.execPath, '-e', CALLER], options)
-  // The texts of the events have 27 MB besides.
+  // The events' texts alone have 27 MB. They must share them with the tape.
   const more = held() - before
   assert.ok(more < 27_000_000, `${more} bytes`)
   assert.deepEqual([result.verdict, result.events.length, tape.steps.length], ['same', 2 * CALLS + 1, CALLS + 1])
@@ -224,7 +224,7 @@ test('a tool that runs for real is approved with its own input, or not at all', 
   }
   assert.deepEqual(await replayed(own, 30, true), ['APPROVED', 'run'])
   assert.equal((await replayed(other, 9_999, true))[0], 'REJECTED')
-  // Asked while the tape answers, and run after it.
+  // The approval is requested while the tape answers, and the call runs after its end.
   assert.deepEqual(await replayed(own, 30, false), ['APPROVED', 'run'])
   assert.equal((await replayed(other, 9_999, false))[1], 'stop')
 })

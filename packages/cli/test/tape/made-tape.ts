@@ -1,4 +1,4 @@
-/** Tapes that tests make by hand, or of the events of a client. */
+/** Makes tapes from given steps or from the events of a client. */
 import { writeFileSync } from 'node:fs'
 import { readTape, tapeText, type Tape, type TapeHead } from '../../src/record/tape/tape.ts'
 
@@ -10,7 +10,7 @@ export function madeHead(facts: Partial<TapeHead> = {}): TapeHead {
     agent: 'A',
     recordedBy: 'sdk',
     outcome: 'COMPLETED',
-    // The writer computes it.
+    // `writeTape` computes it.
     checksum: '',
     replayable: true,
     prompts: [],
@@ -23,12 +23,12 @@ export function madeTape(steps: Tape['steps'], facts: Partial<TapeHead> = {}): T
   return { head: madeHead(facts), steps }
 }
 
-/** As a reader of its file has it: what the format does not keep is gone. */
+/** Returns the tape as a reader of its file gets it, without members that the format does not store. */
 export function readBack(tape: Tape): Tape {
   return readTape(Buffer.from(tapeText(tape)))
 }
 
-/** @returns its checksum. */
+/** @returns the checksum of the tape. */
 export function writeTape(file: string, tape: Tape): string {
   const text = tapeText(tape)
   writeFileSync(file, text)

@@ -1,4 +1,4 @@
-/** Guarded calls inside of a guarded call, such as an agent that is a tool: the tape answers the outer call, and nothing inside is asked. */
+/** Guarded calls inside a guarded call, such as an agent that is a tool. The tape answers only the outer call. */
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { Tacho } from '@tacho/sdk'
@@ -21,7 +21,7 @@ const WARN = {
   onError: 'act',
 } as const
 
-/** The helper asks a model, and two tools at once. */
+/** The inner agent asks a model, and calls two tools at the same time. */
 async function agent(tacho: Tacho, ran: string[], twist = ''): Promise<void> {
   const look = tacho.guard(({ n }: { n: number }) => void ran.push(`look ${n}`), { name: 'look' })
   const helper = tacho.guard(

@@ -1,4 +1,4 @@
-/** An agent as users write it: a loop over the calls of a model, with guarded tools. What it does differently is in its arguments. */
+/** An agent as users write it: a loop over the calls of a model, with guarded tools. Arguments change its behaviour. */
 import { appendFileSync } from 'node:fs'
 import { Tacho } from '@tacho/sdk'
 

@@ -1,4 +1,4 @@
-/** Tapes of runs that a policy with a message, labels of tools, or a stop refused: the replay refuses the same, in the same words. */
+/** Tapes of runs with calls that a policy's message, labels or a stop refused. The replay refuses them in the same words. */
 import assert from 'node:assert/strict'
 import { spawn } from 'node:child_process'
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
@@ -45,7 +45,7 @@ environments:
 let server: TestServer
 let folder: string
 let model: ScriptedModel
-/** Before the model asks for the refund. */
+/** Runs before the model asks for the refund. */
 let beforeRefund = async (): Promise<unknown> => undefined
 before(async () => {
   server = await startServer()
@@ -74,7 +74,7 @@ async function apply(labels: string): Promise<void> {
   await server.text('apply', '-f', file, '--yes', '--prune')
 }
 
-/** Clients that have the configuration with the stop. */
+/** Number of clients that have the configuration with the stop. */
 async function confirmed(): Promise<number> {
   const [environment] = (await server.json<{ items: { id: string }[] }>('environments', 'list')).items
   const reply = await fetch(`${server.url}/operator/v1/environments/${environment?.id}/clients?limit=1`, {
@@ -141,7 +141,7 @@ test('a run that was stopped in its middle becomes a tape, and its replay is sto
         '1',
       )
       stop = made.id
-      // Of the clients, only the agent asks again.
+      // Wait for one client: only the agent loads the configuration again.
       while ((await confirmed()) === 0) await sleep(50)
     }
     const head = await tapeOf(`stopped-${at}`, agent)

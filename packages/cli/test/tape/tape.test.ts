@@ -345,7 +345,7 @@ test('an issue gives the run of its newest occurrence', async () => {
   for (; !issue; await sleep(100)) issue = (await server.json<{ items: { id: string }[] }>('issues', 'list')).items[0]
   const said = await server.text('tape', '--from-issue', issue.id, '-o', folder)
   assert.match(said, /^Tape of run mail with 2 steps written to .*mail\.jsonl\.\n/)
-  // It knows its test by the checksum, once.
+  // The issue lists the tape as its test, by its checksum, and only once.
   const { checksum } = JSON.parse(readFileSync(path.join(folder, 'mail.jsonl'), 'utf8').split('\n')[0] ?? '') as {
     checksum: string
   }
@@ -357,7 +357,7 @@ test('an issue gives the run of its newest occurrence', async () => {
   )
 })
 
-// The last one: from here on, other commands would have to name their workspace.
+// This test comes last: with a second workspace, the commands of other tests would have to name theirs.
 test('a run of another tenant is not found, and nothing of it leaks', async () => {
   const { items } = await server.json<{ items: { id: string; runId: string }[] }>(
     'runs',

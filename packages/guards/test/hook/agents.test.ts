@@ -1,4 +1,4 @@
-/** Agents that are not Claude Code or Codex: the installed hooks with records of the real programs, on a real Tacho. */
+/** Installed hooks of agents other than Claude Code and Codex, with records of the real programs and a real Tacho server. */
 import assert from 'node:assert/strict'
 import { spawn } from 'node:child_process'
 import { existsSync, globSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
@@ -15,7 +15,7 @@ before(async () => {
   directory = mkdtempSync(path.join(tmpdir(), 'tacho-agents-'))
   server = await startGuardedServer()
   await server.deploy({
-    // One policy for all: the name of the tool differs.
+    // One policy for all agents, by the kind of the tool, because its name differs.
     'no-rm': {
       condition: '"tool_shell" in risk.signals && tool.input.command.contains("rm -rf")',
       action: 'BLOCK',
@@ -30,7 +30,7 @@ after(async () => {
 interface Case {
   agent: string
   file: string
-  /** Theirs, which stays. */
+  /** Settings of the user, which the installation must keep. */
   theirs: object
   commandAt: (settings: unknown, step: string) => string
   steps: { start: string; prompt: string; before: string; after: string; stop: string; end: string }
@@ -39,7 +39,7 @@ interface Case {
   tool: (command: string) => object
   result: object
   denial: (reason: string) => object
-  /** What it prints if there is no objection. */
+  /** Output of the hook for an allowed call. */
   pass?: string
 }
 
@@ -135,7 +135,7 @@ const CASES: readonly Case[] = [
       hookSpecificOutput: { hookEventName: 'PreToolUse', permissionDecision: 'deny', permissionDecisionReason },
     }),
   },
-  // As documented: the program itself cannot be had from a registry.
+  // From the documentation, because this program is not in a registry.
   {
     agent: 'cursor',
     file: '.cursor/hooks.json',
@@ -185,7 +185,7 @@ for (const { agent, file: name, theirs, commandAt, steps, record, tool, result, 
       return ended(child)
     }
     await eventually(async () => {
-      // On a slow machine the service answers later than a hook waits.
+      // Try again, because on a slow machine the service may answer later than a hook waits.
       await call(steps.start, { session_id: 'warm', sessionId: 'warm', conversation_id: 'warm' })
       return globSync(path.join(state, '*/configuration.json')).length > 0
     }, 'the policies')
@@ -208,7 +208,7 @@ for (const { agent, file: name, theirs, commandAt, steps, record, tool, result, 
     await call(steps.stop, {})
     await call(steps.end, { reason: 'exit' })
     const events = await eventually(async () => {
-      // A new session delivers what the hooks before it could not.
+      // A new session delivers the events that earlier hooks could not deliver.
       await call(steps.start, { session_id: 'next', sessionId: 'next', conversation_id: 'next' })
       const delivered = await server.events(`session-${agent}`)
       assert.deepEqual(
@@ -230,7 +230,7 @@ for (const { agent, file: name, theirs, commandAt, steps, record, tool, result, 
 
 type Handler = (...args: unknown[]) => Promise<{ block?: boolean; reason?: string } | undefined>
 
-/** How each program calls our module before a tool and after it; resolves with why the tool does not run. */
+/** How each program calls our module before and after a tool. Resolves with the reason why the tool does not run. */
 const HOSTS = {
   async opencode(module: object) {
     const { Tacho } = module as { Tacho: (given: object) => Promise<Record<string, Handler>> }

@@ -1,4 +1,4 @@
-/** What the policies to start with must match, and what they must not. */
+/** Commands that the starter policies must match, and commands that they must not match. */
 
 export const COMMANDS: Record<string, { matched: readonly string[]; free: readonly string[] }> = {
   'interactive-shells': {
@@ -417,7 +417,7 @@ export const OUTSIDE = {
   ],
 }
 
-/** What agents do all day. */
+/** Ordinary commands of coding agents. */
 export const ORDINARY = [
   'git push',
   'git push -u origin my-branch',
@@ -454,7 +454,7 @@ export const ORDINARY = [
   'wc -l src/*.ts | sort -n | tail -5',
 ]
 
-/** Only a shell, an interpreter or a build knows what these do. */
+/** Commands that the policies cannot see through: only a shell, an interpreter or a build knows their effect. */
 export const UNSEEN = [
   'g"i"t pu"s"h --force',
   '$(echo git) p\\ush --force',

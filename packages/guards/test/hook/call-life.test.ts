@@ -1,4 +1,4 @@
-/** The life of a call in the hooks of a coding agent: started, and how it ended, also when no hook comes after it. */
+/** Start and end of calls in the hooks of a coding agent, also of calls without a hook after them. */
 import assert from 'node:assert/strict'
 import { existsSync, mkdtempSync, readdirSync, rmSync, utimesSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -86,7 +86,7 @@ test('a call that never reports back is started, and closed by the next prompt; 
   assert.equal(start?.spanId, end?.spanId)
   assert.equal(end?.payload['startEventId'], start?.eventId)
   assert.deepEqual(end?.payload['input'], { command: 'sleep 9' })
-  // It was only late.
+  // The hook after the tool comes late, and corrects the end.
   await hook('PostToolUse', { ...bash('sleep 9', 't-1'), tool_response: 'done' })
   assert.deepEqual(calls(await seen('prompt')).at(-1), ['TOOL_CALL', 't-1', 'returned'])
 })
@@ -107,7 +107,7 @@ test('the end of a session closes what is open; a refused call never started', a
 const REJECTED =
   "The user doesn't want to proceed with this tool use. The tool use was rejected. STOP what you are doing and wait."
 
-/** As each agent keeps it in the file of its session. */
+/** The line of a declined call in the session file of each agent. */
 const DECLINED: Partial<Record<AgentName, (id: string) => object>> = {
   'claude-code': (id) => ({
     sessionId: 'declined-claude-code',
@@ -202,7 +202,7 @@ const agentCall = (id: string, prompt: string) => ({
 })
 const sub = (id: string) => ({ agent_id: id, agent_type: 'Explore' })
 
-/** The tool calls that an event is below, the nearest first. */
+/** The tool calls that contain an event, the nearest first. */
 function above(events: Seen[], { parentSpanId }: Seen): unknown[] {
   const of = events.filter(({ spanId }) => spanId === parentSpanId)
   const [event] = of

@@ -74,7 +74,7 @@ test('policies that were confirmed a moment ago decide without the service', asy
       writeFileSync(kept, JSON.stringify({ ...text, confirmedAt: at.getTime() }))
       utimesSync(kept, at, at)
     }
-    // Ahead of the clock is not fresh, whoever set it.
+    // A time in the future does not count as fresh.
     for (const [agoMs, isAsked] of [
       [0, false],
       [60_000, true],
@@ -84,10 +84,10 @@ test('policies that were confirmed a moment ago decide without the service', asy
       connections = 0
       assert.match(denied(await hook('PreToolUse', tool('rm -rf /', `t${agoMs}`), { variables })), /A policy forbids/)
       assert.equal(connections > 0, isAsked, String(agoMs))
-      // A hook that the service did not answer leaves a note.
+      // Remove the note that a hook leaves if the service does not answer.
       rmSync(path.join(path.dirname(kept), 'outage'), { force: true })
     }
-    // So that a hook before a tool need not ask.
+    // These hooks load the policies, so that a hook before a tool need not ask the service.
     for (const [event, fields] of [
       ['PostToolUse', { ...tool('ls', 'done'), tool_response: '' }],
       ['UserPromptSubmit', { prompt: 'Go on.' }],
@@ -124,7 +124,7 @@ test('without policies or key, tools are denied, or the user is asked; other hoo
 })
 
 test('a hook before a tool that fails refuses the tool', async () => {
-  // Its standard input never ends.
+  // The standard input of this hook never ends.
   const endless = startTacho(['hook', 'claude-code'], server.variables)
   endless.stdin?.write('{"session_id":"s"')
   const late = ended(endless)

@@ -1,4 +1,4 @@
-/** What `tacho hook` delivers, and when: records as Claude Code 2.1 and Codex 0.169 document them. */
+/** The delivery of `tacho hook`, with records as Claude Code 2.1 and Codex 0.169 document them. */
 import assert from 'node:assert/strict'
 import { once } from 'node:events'
 import { randomUUID } from 'node:crypto'
@@ -62,7 +62,7 @@ test('claude-code: a session becomes a run; a hook that runs twice counts once',
 
 test('the service is down: the last policies decide, and what was recorded is delivered later', async () => {
   const state = path.join(directory, 'outage')
-  // The folder belongs to the address, so a proxy in between stands for the outage.
+  // The state folder belongs to the service's address, so a proxy simulates the outage.
   let isDown = false
   const proxy = createServer((socket) => {
     const up = connect(Number(new URL(server.url).port), new URL(server.url).hostname)
@@ -105,15 +105,15 @@ test('the service is down: the last policies decide, and what was recorded is de
     assert.match(greeting.answer?.systemMessage ?? '', /cannot be reached; its last known policies decide/)
     isDown = false
     await hook('SessionEnd', { reason: 'other' })
-    // Later hooks of the minute do not try; a new session does.
+    // After a failure, hooks do not try to deliver for a minute, except at the start of a session.
     await hook('SessionStart', { source: 'resume' })
   } finally {
     proxy.close()
   }
   const events = brief(await server.events(id))
-  // One returned, and one did not report before the session went on.
+  // One call returned. The other one did not report before the session continued.
   assert.equal(events.filter((each) => each === 'TOOL_CALL Bash').length, 2)
-  // Calls that old policies allow have one too, with the age of the policies.
+  // A call that old policies allow is recorded as a decision too, with the age of the policies.
   assert.equal(events.filter((each) => each.startsWith('POLICY_DECISION')).length, 5)
 })
 
@@ -137,7 +137,7 @@ for (const [what, breakOff] of [
     await once(proxy, 'listening')
     const variables = { TACHO_URL: `http://127.0.0.1:${(proxy.address() as AddressInfo).port}` }
     const { id, hook: plainHook, tool } = session('claude-code', state)
-    /** With the connections that the hook made, which do not depend on how busy the machine is. */
+    /** Counts the connections of a hook, because they do not depend on the load of the machine. */
     const counted = async (event: string, fields: object = {}) => {
       connections = 0
       const done = await plainHook(event, fields, { variables })
@@ -149,7 +149,7 @@ for (const [what, breakOff] of [
       const startedAt = performance.now()
       isOut = true
       const first = await counted('SessionStart', { source: 'resume' })
-      // Much of it is the start of a process, as before.
+      // Most of the time is the start of the process, so compare with an earlier hook.
       const [asUsual, spent] = [startedAt - begunAt, performance.now() - startedAt]
       assert.ok(first.connections > 0 && spent < 5_000 + 3 * asUsual, `${spent} ms instead of ${asUsual}`)
       const outage = [
@@ -162,7 +162,7 @@ for (const [what, breakOff] of [
       ]
       assert.deepEqual(
         outage.map((each) => each.connections),
-        // Only a person's approval is tried again.
+        // During an outage, only a request for approval tries the service again.
         [0, 0, 1, 0, 0, 0],
       )
       assert.match(denied(outage[1] as Answer), /A policy forbids/)
@@ -255,7 +255,7 @@ for (const agent of ['claude-code', 'codex'] as const) {
     const said = async (hook: Session, event: string, file?: string) =>
       (await hook.hook(event, file === undefined ? {} : { transcript_path: file })).answer?.systemMessage ?? ''
     const id = randomUUID()
-    // Before the hook was there, nothing could be judged.
+    // Calls before the hook's installation are not reported.
     write(id, lines(id, 'early', '2026-11-01T00:00:00Z'))
     assert.equal(await said(own, 'SessionStart'), '')
     await own.hook('PreToolUse', { ...own.tool('judged', 'judged'), session_id: id })
@@ -273,7 +273,7 @@ for (const agent of ['claude-code', 'codex'] as const) {
       `Tacho: ${title} ran 2 tools that no policy saw: Bash.`,
     )
     assert.equal(await said({ ...own, ...stopped }, 'Stop', file), '', 'said once')
-    // A session without any hook is found by the next one; hooks of a project leave other projects alone.
+    // The next session reports a session without hooks. Hooks of a project do not report sessions of other projects.
     const [bare, project] = [randomUUID(), randomUUID()]
     write(bare, [{ cwd: '/elsewhere' }], lines(bare, 'bare', now()))
     const here = await session(agent, state).hook('SessionStart', {}, { args: ['--project'] })
@@ -292,7 +292,7 @@ for (const agent of ['claude-code', 'codex'] as const) {
       [project, 1],
     ] as const) {
       await eventually(async () => {
-        // A new session delivers what the hooks before it could not.
+        // A new session delivers the events that earlier hooks could not deliver.
         await session(agent, state).hook('SessionStart', { source: 'resume' })
         const events = await server.events(runId)
         assert.equal(events.filter(({ eventType }) => eventType === 'TOOL_CALL').length, calls, runId)

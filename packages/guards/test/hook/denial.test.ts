@@ -1,4 +1,4 @@
-/** What a refused call says to the agent and to the person in front of it. */
+/** The messages of a refused call, for the agent and for the person who uses it. */
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { ToolBlockedError, type BlockCode } from '@tacho/sdk'

@@ -1,4 +1,4 @@
-/** A failed command is a failed step, and no issue; every other failure is one. */
+/** A failed command is a failed step but not an issue. Every other failure is an issue. */
 import assert from 'node:assert/strict'
 import { after, test } from 'node:test'
 import { eventually } from '../../../server/test/setup/eventually.ts'

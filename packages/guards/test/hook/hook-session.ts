@@ -11,7 +11,7 @@ export type Agent = 'claude-code' | 'codex'
 
 export interface Session {
   id: string
-  /** Runs the hook with this event; what it printed as JSON, null for nothing. */
+  /** Runs the hook with this event, and returns the JSON that it printed; null: nothing. */
   hook: (
     event: string,
     fields?: object,
@@ -90,7 +90,7 @@ export function connectTo(url: string): Socket {
   return connect(Number(new URL(url).port), new URL(url).hostname)
 }
 
-/** In no temporary folder, which is open to every program, even if the clone is in one. The caller removes it. */
+/** A folder outside of temporary folders, which count as inside every project. The caller removes it. */
 export function permanentFolder(): string {
   const temporary = [tmpdir(), '/tmp', '/var/tmp']
     .filter((folder) => existsSync(folder))
@@ -100,7 +100,7 @@ export function permanentFolder(): string {
     try {
       if (!isTemporary(folder)) return mkdtempSync(path.join(folder, '.project-'))
     } catch {
-      // Not there, or not ours to write.
+      // The folder does not exist, or we may not write to it.
     }
   }
   throw new Error('No folder outside of the temporary ones can be written')

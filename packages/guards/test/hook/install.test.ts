@@ -40,7 +40,7 @@ interface Settings {
   hooks: Record<string, { hooks: { command: string }[] }[]>
 }
 
-/** As the agents run it. */
+/** Runs the command as agents do. */
 async function runCommand(command: string, record: object, env: Record<string, string> = {}): Promise<Ended> {
   const child = spawn(command, { shell: true, env: { PATH: '/usr/bin:/bin', ...env } })
   child.stdin.on('error', () => undefined)
@@ -56,7 +56,7 @@ const beforeTool = (command: string, id = 'installed') => ({
   tool_use_id: `${id}-${command}`,
 })
 
-/** A PATH with a Codex that says this of the hooks in a file; null: it does not know the request. */
+/** A PATH with a fake Codex that reports this trust status for the hooks of a file; null: it does not know the request. */
 function withCodex(file: string, trustStatus: string | null): string {
   const folder = mkdtempSync(path.join(directory, 'codex-'))
   const hook = { command: '/x/tacho hook codex', sourcePath: file, trustStatus }
@@ -169,7 +169,7 @@ for (const [agent, name] of [
     const commandOf = (event: string) => hooks[event]?.at(-1)?.hooks[0]?.command ?? ''
     const session = `installed-${agent}`
     const started = { session_id: session, hook_event_name: 'SessionStart', source: 'startup' }
-    // All that the settings of a repository can set.
+    // Everything that a repository's settings can set in the environment.
     const evil = path.join(home, 'evil')
     mkdirSync(evil)
     for (const program of ['sh', 'node', 'env', 'dirname', 'readlink', 'find', 'cat']) {
@@ -186,7 +186,7 @@ for (const [agent, name] of [
       HOME: evil,
       XDG_STATE_HOME: evil,
     }
-    // On a slow machine the service answers later than a hook waits.
+    // Try again, because on a slow machine the service may answer later than a hook waits.
     await eventually(async () => {
       const start = await runCommand(commandOf('SessionStart'), started, hostile)
       assert.deepEqual([start.code, start.stdout, start.stderr], [0, '', ''])
@@ -200,7 +200,7 @@ for (const [agent, name] of [
     const end = { session_id: session, hook_event_name: 'SessionEnd', reason: 'other' }
     assert.equal((await runCommand(commandOf('SessionEnd'), end, hostile)).code, 0)
     await eventually(async () => {
-      // A new session delivers what the hooks before it could not.
+      // A new session delivers the events that earlier hooks could not deliver.
       await runCommand(commandOf('SessionStart'), { ...started, session_id: 'next' })
       const events = await server.events(session)
       assert.deepEqual(
@@ -211,7 +211,7 @@ for (const [agent, name] of [
       return true
     }, 'the events')
 
-    // Without the installed command, as in settings that somebody wrote by hand.
+    // Run the hook directly, as settings that somebody wrote by hand do.
     const elsewhere = { ...variables, TACHO_URL: 'http://127.0.0.1:9', TACHO_API_KEY: 'tacho_other_key' }
     const kept = await runTacho(['hook', agent], elsewhere, JSON.stringify({ ...started, session_id: `kept-${agent}` }))
     assert.match(kept.stdout, /Tacho ignores TACHO_URL and TACHO_API_KEY of the environment; .*hook\.json has/)

@@ -1,4 +1,4 @@
-/** Calls that no policy matches, decided without the SDK, beside the same calls with it. */
+/** Calls that no policy matches are decided without the SDK, and must give the same result as with it. */
 import assert from 'node:assert/strict'
 import {
   appendFileSync,

@@ -1,4 +1,4 @@
-/** What a repository starts by itself, and a tool that ran although no hook allowed it. */
+/** Programs that a repository starts by itself, and tools that ran although no hook allowed them. */
 import assert from 'node:assert/strict'
 import { spawnSync } from 'node:child_process'
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'

@@ -27,7 +27,7 @@ test('gemini-cli: a path that it refuses before any hook is not a call that ran'
   const lines = [
     { sessionId: 'a795939e-65f5-4e8f-8761-890f9998da4a', kind: 'main' },
     { timestamp: '2026-11-24T01:39:33.397Z', toolCalls: [call('refused', 'write_file', { error: NOT_IN_WORKSPACE })] },
-    // The same words as the output of a tool are no refusal.
+    // The same words in the output of a tool do not count as a refusal.
     {
       timestamp: '2026-11-24T01:39:34.397Z',
       toolCalls: [call('said', 'read_file', { output: `"error":"${NOT_IN_WORKSPACE}` })],

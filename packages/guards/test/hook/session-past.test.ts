@@ -1,4 +1,4 @@
-/** Conditions on the past of a run in hooks, of which each is a process of its own. */
+/** Conditions on the past of a run in hooks, each of which runs in a separate process. */
 import assert from 'node:assert/strict'
 import { appendFileSync, readdirSync, readFileSync, rmSync } from 'node:fs'
 import path from 'node:path'
@@ -36,7 +36,7 @@ after(() => hooks.close())
 type Session = ReturnType<Hooks['session']>
 let ids = 0
 
-/** The tool runs if no policy stops it. */
+/** Runs a tool with its hooks, unless a policy stops it. */
 async function called(session: Session, name: string, input: object, response: unknown = 'ok', isFailure = false) {
   const call = { tool_name: name, tool_input: input, tool_use_id: `use-${++ids}` }
   const asked = await session.hook('PreToolUse', call)

@@ -1,4 +1,4 @@
-/** What the hook knows of a project: where it ends, which branch a step belongs to, and what `tacho hook status` says. */
+/** The extent of a project, the branch of a step, and the output of `tacho hook status`. */
 import assert from 'node:assert/strict'
 import { mkdirSync, rmSync, writeFileSync } from 'node:fs'
 import path from 'node:path'
@@ -120,7 +120,7 @@ test('status: nothing is installed; then the hooks, the policies, the last decis
   }
   assert.match(fresh.stdout, /^stay-inside +HIGH +BLOCK$/m)
   await hook(home, 'PreToolUse', bash('rm /opt/x', 't-1'))
-  // What a dead hook left, in the form of the spool's files.
+  // Events that a killed hook left in the spool.
   const { spool } = openState(
     { url: server.url, apiKey: server.variables['TACHO_API_KEY'] ?? '' },
     { TACHO_STATE_DIR: path.join(home, 'state') },

@@ -1,4 +1,4 @@
-/** The server of the conformance suite's server scenarios, on standard input and output. It writes down every call that it gets. */
+/** The server for the suite's server scenarios, on standard input and output. It logs every call that it gets. */
 import { createHmac } from 'node:crypto'
 import { appendFileSync } from 'node:fs'
 import { createInterface } from 'node:readline'
@@ -17,7 +17,7 @@ interface Call {
   readonly answers: Readonly<Record<string, Json | null>>
   readonly state: unknown
   notify(method: string, params: object): void
-  /** Of 2025: a request to the client while the call is under way. */
+  /** Sends a request to the client while the call is under way, as in the protocol of 2025. */
   ask(method: string, params: object): Promise<Json>
 }
 
@@ -46,7 +46,7 @@ const questions = (inputRequests: object, state?: string) => ({
   ...(state !== undefined && { requestState: seal(state) }),
 })
 
-/** A tool that asks, and completes once all answers are there; `state` goes along and must come back. */
+/** A tool that asks the client, and completes once it has all answers. The client must return `state` unchanged. */
 function asking(inputRequests: Readonly<Record<string, object>>, state?: string) {
   return ({ answers, state: sent }: Call) => {
     const isWhole = Object.keys(inputRequests).every((key) => isAnswer(answers[key]))
@@ -125,7 +125,7 @@ function named<T>(known: Readonly<Record<string, T>>, name: unknown): T {
   return found
 }
 
-/** Waiting for answers of the client, by id. */
+/** Functions that wait for the client's answers, by request id. */
 const asked = new Map<unknown, (result: Json) => void>()
 
 async function call(params: Json & { _meta?: Json }): Promise<object> {

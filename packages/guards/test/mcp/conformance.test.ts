@@ -21,10 +21,10 @@ import { bridge } from './http-bridge.ts'
 const run = promisify(execFile)
 const SUITE = '@modelcontextprotocol/conformance'
 const VERSION = '0.2.0-alpha.11'
-/** Not a dependency: its own ones are larger than ours. Fetched once into the cache of the clone. */
+/** The suite is not a dependency, because its own ones are larger than ours. It is installed once into the clone's cache. */
 const FOLDER = fileURLToPath(new URL(`../../../../.cache/mcp-conformance-${VERSION}`, import.meta.url))
 const INSTALLED = path.join(FOLDER, 'node_modules', SUITE, 'dist', 'index.js')
-/** In one file, beside it: it is loaded once for each scenario, and is a thousand files. */
+/** The suite bundled into one file, because each scenario loads its thousand files again. */
 const PROGRAM = path.join(path.dirname(INSTALLED), 'bundle.js')
 const CLIENT = fileURLToPath(new URL('conformance-client.ts', import.meta.url))
 const SERVER = fileURLToPath(new URL('conformance-server.ts', import.meta.url))
@@ -62,8 +62,8 @@ after(async () => {
 })
 
 /**
- * Runs the suite in a thread, for four fifths of the processor time of a process: what it printed, and its exit code, which is its
- * verdict.
+ * Runs the suite in a thread, which takes four fifths of the processor time of a process. Returns its output and its exit code,
+ * which is its verdict.
  */
 async function runSuite(...argv: string[]): Promise<{ code: number; printed: string }> {
   const thread = new Worker(PROGRAM, { argv, stdout: true, stderr: true, execArgv: [] })
@@ -77,7 +77,7 @@ async function runSuite(...argv: string[]): Promise<{ code: number; printed: str
   return { code, printed: stdout + stderr }
 }
 
-/** Runs a scenario of the suite; the events of its run. */
+/** Runs a scenario of the suite, and returns the events of its run. */
 async function scenario(name: string, version: string) {
   const state = path.join(server.directory, `${name}-${version}`)
   const env = { ...process.env, ...server.variables, TACHO_STATE_DIR: state }
@@ -121,7 +121,7 @@ test('questions as results: the suite passes, and each answer was judged and rec
   for (const { toolName, input, inputHash: hash } of answered) assert.equal(hash, inputHash(String(toolName), input))
 })
 
-/** What is no call of a tool passes unchanged, and leaves no decision and no record. */
+/** Scenarios without tool calls. Their messages pass unchanged, without a decision or a record. */
 const NO_CALLS = [
   'completion-complete',
   'resources-list',
@@ -169,7 +169,7 @@ const SERVER_SCENARIOS = {
   ],
 }
 
-/** Calls with answers in all of them. */
+/** Number of calls with answers in all scenarios. */
 const ANSWERS = 11
 
 interface Got {
@@ -226,7 +226,7 @@ for (const [version, scenarios] of Object.entries(SERVER_SCENARIOS)) {
   )
 }
 
-/** They call diagnostic tools, which a service for operators must not have: no check found a fault. */
+/** Checks that need diagnostic tools, which the operators' server must not have. They show no fault of the server. */
 const KNOWN_FAILURES = [
   'sep-2575-server-rejects-undeclared-capability',
   'sep-2575-missing-capability-http-400',

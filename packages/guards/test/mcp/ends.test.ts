@@ -42,7 +42,7 @@ interface Reply {
 
 let agents = 0
 
-/** A guard in this process; the client is the test. */
+/** Starts a guard in this process. The test is its client. */
 async function guard([command = '', ...args]: readonly string[]) {
   const agent = `agent-${++agents}`
   const { TACHO_URL: url = '', TACHO_API_KEY: apiKey = '' } = server.variables
@@ -233,7 +233,7 @@ test('a held call whose client cancels or leaves is withdrawn, and an approval o
     })
     await decided.catch(() => undefined)
     if (how === 'cancel') {
-      // An equal call asks anew.
+      // An equal call needs a new approval.
       const again = call('echo', { confirm: how })
       const second = await pending(id)
       await operator.decideApproval({

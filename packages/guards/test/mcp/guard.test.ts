@@ -201,7 +201,7 @@ test('a rejected, an expired and a cancelled approval never reach the server', a
   const events = await recorded()
   assert.deepEqual(typed(events, 'TOOL_CALL'), [])
   assert.equal(typed(events, 'POLICY_DECISION').length, 3)
-  // The next test must not decide this one.
+  // Wait for the end of this approval, so that the next test does not decide it.
   await eventually(async () => (await pending()).length === 0, 'the end of the approval')
 })
 
@@ -267,7 +267,7 @@ test('a tool that changed or was added is flagged until a person accepts it, als
     return types.includes('tool_changed') && types.includes('tool_added')
   }, 'the issues')
 
-  // A reconnect accepts nothing, even if the client does not list the tools again.
+  // A reconnect accepts no definitions, even if the client does not list the tools again.
   const third = await connect(SCRIPTED, { state, variables })
   await third.call('weather')
   await third.client.listTools()
@@ -276,7 +276,7 @@ test('a tool that changed or was added is flagged until a person accepts it, als
   const accept = async (...args: string[]) =>
     runTacho(['mcp-guard', 'accept', ...args, '--', ...SCRIPTED], { ...server.variables, TACHO_STATE_DIR: state })
   assert.equal((await accept('--tool', 'weather')).stdout, 'accepted "weather" (description_changed)\n')
-  // A running guard sees it at once.
+  // A running guard uses the new acceptance at once.
   await third.call('weather')
   await third.call('extra')
   assert.equal((await accept()).stdout, 'accepted "extra" (tool_added)\n')
@@ -289,7 +289,7 @@ test('a tool that changed or was added is flagged until a person accepts it, als
     signals[1],
     ['extra', undefined],
   ])
-  // A new key does not forget what people accepted.
+  // Accepted definitions stay accepted with a new key.
   const key = await server.operator.createApiKey({
     params: { environmentId: server.environmentId },
     body: { name: 'rotated', scopes: ['events:write', 'config:read', 'policies:read'] },
@@ -309,7 +309,7 @@ test('without any configuration nothing runs; with the last good one, its polici
   const known = await connect(SCRIPTED, { state })
   assert.equal(textOf(await known.call('echo', { n: 1 })), '{"n":1}')
   await known.client.close()
-  // The folder belongs to the address, so the address stays: only the key stops working.
+  // Keep the address, because the state folder belongs to it. Only the key stops working.
   const key = await server.operator.createApiKey({
     params: { environmentId: server.environmentId },
     body: { name: 'short', scopes: ['events:write', 'config:read', 'policies:read'] },
@@ -353,7 +353,7 @@ test('a server that answers twice, early, floods or sends a huge line does no ha
   silent.abort()
   await assert.rejects(never)
   await eventually(() => /cancelled \d/.test(stderr()), 'the cancellation')
-  // The server guesses the id of a call that a person has not approved yet.
+  // The server answers with the guessed id of a call that still waits for approval.
   const waiting = call('echo', { confirm: 's' })
   const { id } = await eventually(async () => {
     const query = { status: 'PENDING' } as const

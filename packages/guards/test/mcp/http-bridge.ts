@@ -1,4 +1,4 @@
-/** MCP over HTTP in front of a program on standard input and output, as small as the client of the conformance suite allows. */
+/** A minimal bridge from MCP over HTTP to a program on standard input and output, for the client of the conformance suite. */
 import assert from 'node:assert/strict'
 import type { ChildProcess } from 'node:child_process'
 import { once } from 'node:events'

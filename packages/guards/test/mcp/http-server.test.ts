@@ -27,7 +27,7 @@ const answers = new Map<string, (reply: ServerResponse, request: Request) => voi
     (reply, { id }) => {
       reply.writeHead(200, { 'content-type': 'text/event-stream' })
       const text = `{"jsonrpc":"2.0","id":${id},"result":{"text":"say \\"9007199254740993\\" \\\\","n":${NUMBERS}}}`
-      // In pieces, with an id that is no JSON.
+      // The event arrives in pieces, and its id is not JSON.
       const whole = `id: 9007199254740993\nevent: message\ndata: ${text}\n\n`
       reply.write(whole.slice(0, 150))
       setImmediate(() => reply.end(whole.slice(150)))

@@ -102,7 +102,7 @@ test('answers to questions of the server are judged, approved, hashed and record
   assert.doesNotMatch(stderr(), /501/, 'the server never sees the answer')
   const paid = await send('tools/call', { ...repeat, inputResponses: amount(500) })
   assert.equal(textOf(paid), `paid ${JSON.stringify(amount(500))}`)
-  // An argument of that name could stand for the answers.
+  // An argument named `inputResponses` could be confused with the answers.
   const both = { name: 'pay', arguments: { inputResponses: amount(1) }, inputResponses: amount(501) }
   assert.match((await send('tools/call', both)).error?.message ?? '', /no argument has that name/)
   const spelt = { ...call, InputResponses: amount(501) }
@@ -129,7 +129,7 @@ test('an approval of a call does not count for its answers; a rejected call is a
   const second = send('tools/call', { ...call, inputResponses: amount(7), requestState: 'state-1' })
   const two = await server.decideNext('pay', 'REJECTED', 'Ask Ada.')
   assert.match(textOf(await second) ?? '', /A person rejected this call.*Ask Ada\./)
-  // The model tries again with the same answers: nobody is asked.
+  // The model repeats the call with the same answers. It is refused without asking a person again.
   const again = await send('tools/call', { ...call, inputResponses: amount(7), requestState: 'state-1' })
   assert.match(textOf(again) ?? '', /A person rejected this call.*Ask Ada\./)
   const params = { environmentId: server.environmentId }
@@ -160,14 +160,14 @@ test('the real result of a task is recorded when it comes, and answers to its qu
     (await send('tasks/update', { taskId, inputResponses: amount(3) })).result?.['resultType'],
     'complete',
   )
-  // It arrives on another pipe than the answer.
+  // Wait, because the server's log arrives through another pipe than the answer.
   await eventually(() => /updated .*"value":3/.test(stderr()), 'what the server wrote')
   assert.doesNotMatch(stderr(), /501/)
   const other = await send('tasks/update', { taskId: 'task-9', inputResponses: amount(3) })
   assert.match(other.error?.message ?? '', /does not know this task/)
   assert.equal((await send('tasks/get', { taskId })).result?.['status'], 'working')
   assert.equal((await send('tasks/get', { taskId })).result?.['status'], 'completed')
-  // Its task never ends.
+  // The task of this call never ends.
   await send('tools/call', { name: 'export', arguments: { year: 2027 } })
   const events = await recorded()
   const [done, left] = typed(events, 'TOOL_CALL')

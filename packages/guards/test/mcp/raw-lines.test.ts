@@ -1,4 +1,4 @@
-/** Lines of `tacho mcp-guard` that no client writes: what two programs could read in two ways never passes as it is. */
+/** Ambiguous lines, which two programs could read differently, never pass `tacho mcp-guard` unchanged. */
 import assert from 'node:assert/strict'
 import path from 'node:path'
 import { createInterface } from 'node:readline'
@@ -70,7 +70,7 @@ test('batches are guarded; what can be read in two ways is refused or written ag
   assert.match(JSON.parse(await next()).error.message, /is not JSON-RPC in UTF-8/)
   answering(22, '{"jsonrpc":"2.0","id":22,"Result":{},"result":{}}\n{"jsonrpc":"2.0","id":22,"result":{"kept":1}}')
   assert.deepEqual(JSON.parse(await next()).result, { kept: 1 })
-  // Two such ids can be one for the client: the list of another request would pass unseen.
+  // A client may read two such ids as one. The guard would then not see that an answer is a list of tools.
   for (const id of ['9007199254740993', '1e400', 'null', '[1]']) {
     say(`{"jsonrpc":"2.0","id":${id},"method":"tools/list"}`)
     const refused = await next()

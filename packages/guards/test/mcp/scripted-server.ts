@@ -1,4 +1,4 @@
-/** An MCP server on standard input and output that does what a test asks: also what no server should do. */
+/** An MCP server on standard input and output whose behaviour a test chooses, including forbidden behaviour. */
 import { createInterface } from 'node:readline'
 
 const say = (message: object) => process.stdout.write(`${JSON.stringify({ jsonrpc: '2.0', ...message })}\n`)

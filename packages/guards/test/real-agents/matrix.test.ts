@@ -1,6 +1,7 @@
 /**
- * The real programs with a scripted model, for every trick and every place of our hooks. Judged from outside: did the
- * command run, was it recorded, was the person told. UPDATE_DOCS=1 writes the table of docs/coding-agents.md. Needs TACHO_TEST_FRAMEWORKS=1.
+ * The real programs with a scripted model, for every trick and every place of our hooks. The results are observed from outside:
+ * did the command run, was it recorded, did the person get a message. UPDATE_DOCS=1 writes the table of docs/coding-agents.md.
+ * Needs TACHO_TEST_FRAMEWORKS=1.
  */
 import assert from 'node:assert/strict'
 import { spawn, spawnSync } from 'node:child_process'
@@ -41,17 +42,17 @@ const installsOf = ({ agent }: Program): readonly Install[] =>
   )
 
 const SESSION_MS = 300_000
-/** At once. */
+/** Number of sessions at the same time. */
 const SESSIONS = 6
 const UPDATES = process.env['UPDATE_DOCS'] !== undefined
 const TACHO = fileURLToPath(new URL('../../../cli/bin/tacho', import.meta.url))
 const DOCUMENT = fileURLToPath(new URL('../../../../docs/coding-agents.md', import.meta.url))
 const BEGIN = '<!-- Written by packages/guards/test/real-agents/matrix.test.ts -->\n'
 const END = '<!-- end -->\n'
-/** To try some: patterns for the name of a trick, of a program or of a place, all of which must match. */
+/** Selects rows: patterns for the names of trick, program and place, all of which must match. */
 const ONLY = process.env['TEST_ONLY_TRICK']?.split(',').map((pattern) => new RegExp(pattern))
 
-/** Managed settings are in /etc: a session gets a copy of it, which nobody else sees. */
+/** Managed settings are in /etc, so each session gets its own copy of /etc. */
 const WITH_ETC = ['unshare', '--mount', 'sh', '-c', 'mount --bind "$0" /etc && exec "$@"']
 const cannotMount = spawnSync('unshare', ['--mount', 'mount', '--bind', '/etc', '/etc']).status !== 0
 
@@ -79,7 +80,7 @@ interface Service {
   close: () => void
 }
 
-/** The state of a hook belongs to an address, so a proxy in between stands for the outage. */
+/** The state folder of hooks belongs to the service's address, so a proxy simulates the outage. */
 async function startProxy(): Promise<Service> {
   let state: 'up' | 'down' | 'silent' = 'up'
   const sockets = new Set<Socket>()
@@ -109,7 +110,7 @@ interface Outcome {
   ran: boolean
   /** The types of the recorded events about tools. */
   recorded: readonly string[]
-  /** An issue says that something ran without a decision, or with another input. */
+  /** Whether an issue reports that a tool ran without a decision, or with another input. */
   noticed: boolean
   told: boolean
   seconds: number
@@ -150,7 +151,7 @@ async function session(trick: Trick, program: Program, install: Install): Promis
     const line = [TACHO, 'hook', 'install', program.agent, '--yes', ...flag]
     const installed = await run(line, variables)
     assert.equal(installed.code, 0, installed.stderr)
-    // A session before this one loaded the policies.
+    // An earlier session has loaded the policies.
     const settings = {
       user: path.join(home, program.settings),
       project: path.join(repository, program.projectSettings ?? program.settings),
@@ -187,7 +188,7 @@ async function session(trick: Trick, program: Program, install: Install): Promis
     const { stdout, stderr } = await run(start.line, { HOME: home, ...start.env })
     const seconds = (performance.now() - startedAt) / 1_000
     service.comeBack()
-    // The next session delivers what the hooks could not.
+    // The next session delivers the events that the hooks could not deliver.
     await eventually(
       async () => {
         if (!trick.without) await hook()
@@ -219,7 +220,7 @@ const NOTICES = new Set<unknown>(['no_decision', 'changed_after_decision', 'repo
 
 function cellOf({ ran, recorded, noticed, told }: Outcome): string {
   if (noticed) return ran ? '**runs**, noticed' : 'blocked, noticed'
-  // The harmless command ran, as it may.
+  // A recorded harmless command that ran needs no message.
   const isSilent = !told && (ran || !recorded.includes('TOOL_CALL'))
   const kept = recorded.length > 0 ? 'recorded' : 'nothing recorded'
   return `${ran ? '**runs**' : 'blocked'}, ${kept}${isSilent ? ', no message' : ''}`
@@ -359,13 +360,13 @@ test('every trick with the real programs', options, async (t) => {
         ...tried.set(each.name, cellOf(outcome)),
       ])
       t.diagnostic(`${each.name}: ${cellOf(outcome)} [${outcome.recorded.join(' ')}], ${outcome.seconds.toFixed(1)} s`)
-      // A part of the table is worth keeping if the rest is not tried.
+      // Write after each row, so that an interrupted run keeps its results.
       if (UPDATES) writeFileSync(DOCUMENT, expected(cells))
       if (ONLY) t.diagnostic(outcome.output.slice(-6_000))
     }
   }
   await Promise.all(Array.from({ length: SESSIONS }, next))
-  // What was not tried now stays as it was.
+  // Keep the rows that this run did not select.
   const cells = new Map([...(ONLY ? cellsIn(readDocument().table) : []), ...tried])
   if (UPDATES) writeFileSync(DOCUMENT, expected(cells))
   assert.equal(readFileSync(DOCUMENT, 'utf8'), expected(cells), 'UPDATE_DOCS=1 writes the table')

@@ -1,6 +1,6 @@
 /**
- * A model that asks for the given tools, one after another, and then says "Done.": Anthropic Messages, OpenAI Responses and Chat
- * Completions, and Gemini, streamed.
+ * A model that asks for the given tools, one after another, and then says "Done.". It has the APIs of Anthropic Messages,
+ * OpenAI Responses and Chat Completions, and Gemini, streamed.
  */
 import { once } from 'node:events'
 import { createServer, type ServerResponse } from 'node:http'
@@ -9,7 +9,7 @@ import { json } from 'node:stream/consumers'
 
 export interface ToolUse {
   readonly name: string
-  /** Or what to do with the output of the tools before. */
+  /** The input of the call, or a function that makes it from the outputs of earlier calls. */
   readonly input: object | ((outputs: readonly string[]) => object)
 }
 
@@ -21,7 +21,7 @@ interface Part {
 
 export interface ModelServer {
   url: string
-  /** What the model got back for its tools. */
+  /** Outputs of the tools that the model received. */
   outputs: () => readonly string[]
   close: () => void
 }

@@ -41,13 +41,13 @@ export interface Program {
   readonly title: string
   /** The settings of the user and of the repository that have hooks. */
   readonly settings: string
-  /** If the repository has them elsewhere. */
+  /** The settings in the repository, if their path differs. */
   readonly projectSettings?: string
-  /** What runs a command of the shell. */
+  /** The tool call that runs a shell command. */
   readonly shell: (command: string) => ToolUse
   /** Writes what the program needs to start without a person, and returns its command line and environment. */
   readonly start: (place: Place, flags: readonly string[]) => { line: string[]; env: Record<string, string> }
-  /** So that hooks run that nobody trusted in this program. */
+  /** Flags with which the program runs hooks that no person has trusted. */
   readonly trust: readonly string[]
 }
 

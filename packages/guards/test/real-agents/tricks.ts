@@ -1,4 +1,4 @@
-/** What goes wrong around a hook, and what a repository tries. The policy blocks the tool that the model asks for. */
+/** Faults of hooks, and attacks of a repository. A policy blocks the tool that the model asks for. */
 import { appendFileSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import path from 'node:path'
 import type { AgentName } from '../../src/hook/agents.ts'
@@ -19,23 +19,23 @@ export interface Target {
 
 export interface Trick {
   readonly what: string
-  /** All by default. */
+  /** The agents to try; default: all. */
   readonly agents?: readonly AgentName[]
   readonly prepare?: (target: Target) => void
   readonly flags?: Partial<Record<AgentName, readonly string[]>>
-  /** Nothing of Tacho is installed. */
+  /** Do not install the hooks. */
   readonly without?: true
-  /** Without the flag that makes Codex trust all hooks. */
+  /** Do not pass the flag with which Codex trusts all hooks. */
   readonly untrusted?: true
   readonly uses?: (command: string) => readonly ToolUse[]
 }
 
 const CLAUDE = ['claude-code'] as const
 const CODEX = ['codex'] as const
-/** Their hooks are commands in settings. */
+/** Agents whose hooks are commands in settings. */
 const COMMANDS = ['claude-code', 'codex', 'gemini-cli', 'copilot', 'qwen-code'] as const
 
-/** Merged into the settings of the repository. */
+/** Merges members into the settings of the repository. */
 function settings({ program, repository }: Target, more: object): void {
   const file = path.join(repository, program.projectSettings ?? program.settings)
   mkdirSync(path.dirname(file), { recursive: true })
@@ -60,14 +60,14 @@ function script({ repository }: Target, name: string, text: string): string {
   return file
 }
 
-/** For modules. */
+/** Code that lets a module run a command. */
 const RUN_SYNC = "import { execSync } from 'node:child_process'\nconst run = (command) => execSync(command)\n"
 
 type Answers = Partial<Record<AgentName, object>>
 const MODULES: Partial<Record<AgentName, string>> = { opencode: '.opencode/plugins', pi: '.pi/extensions' }
 const BEFORE_TOOL: Partial<Record<AgentName, string>> = { 'gemini-cli': 'BeforeTool', copilot: 'preToolUse' }
 
-/** A hook of the repository's own at this step, which runs a script. */
+/** Adds a hook of the repository at this step, which runs a script. */
 function ownHook(target: Target, step: string, name: string, text: string): void {
   const { agent } = target.program
   const command = script(target, name, `#!/bin/sh\ncat >/dev/null\n${text}\n`)
@@ -78,7 +78,7 @@ function ownHook(target: Target, step: string, name: string, text: string): void
   settings(target, { ...(agent === 'copilot' && { version: 1 }), hooks: { [step]: [entry] } })
 }
 
-/** The same before a tool, with its answer; or a module with this body, which has the input of the call. */
+/** Adds such a hook before a tool, with this answer. For agents with modules, adds a module with this body instead. */
 function ownBeforeTool(target: Target, answers: Answers, body: string): void {
   const { agent } = target.program
   const folder = MODULES[agent]

@@ -72,7 +72,7 @@ test('100 MB pass in both directions with the same hash, and are not held', asyn
   setFlagsFromString('--expose-gc')
   const collect = runInNewContext('gc') as () => void
   const held = () => {
-    // A thread of its own frees buffers after a collection; the next one waits for it.
+    // Collect twice, because a separate thread frees buffers after a collection, and the next collection waits for it.
     collect()
     collect()
     const { heapUsed, arrayBuffers } = process.memoryUsage()
@@ -86,7 +86,7 @@ test('100 MB pass in both directions with the same hash, and are not held', asyn
   assert.equal(got.sha256, whole)
   assert.equal(wire.model.asked[0]?.sha256, whole)
   assert.equal(wire.model.asked[0]?.bytes, 104_857_600)
-  // Copies of the request up to 32 MiB, of the answer up to 16 MiB of text, and what is under way.
+  // Copies of up to 32 MiB of the request and 16 MiB of the answer's text, and the bytes under way.
   assert.ok(most - before < 100_000_000, `${most - before} bytes`)
   const call = (await wire.end()).find(({ eventType }) => eventType === 'LLM_CALL')?.payload
   assert.equal(call?.['messages'], '[too large]')
@@ -106,7 +106,7 @@ test('a client that reads slowly slows the model down: nothing piles up, and eve
   const [answer] = (await once(request, 'response')) as [IncomingMessage]
   let before = -1
   for (; before !== sent; await sleep(500)) before = sent
-  // What the sockets between model, proxy and client hold.
+  // Only the buffers of the sockets between model, proxy and client are filled.
   assert.ok(sent < 50, `${sent} MB`)
   const [sum, whole] = [createHash('sha256'), createHash('sha256')]
   for await (const read of answer as AsyncIterable<Buffer>) sum.update(read)

@@ -95,7 +95,7 @@ for (const [name, { path, call }] of Object.entries(CALLS)) {
     const keys = { OPENAI_API_KEY: 'sk', ANTHROPIC_API_KEY: 'sk' }
     const before = { ...process.env }
     Object.assign(process.env, keys, variables)
-    // AzureOpenAI takes one of both.
+    // AzureOpenAI refuses both variables together.
     if (name.includes('Azure')) delete process.env['OPENAI_BASE_URL']
     try {
       await call()

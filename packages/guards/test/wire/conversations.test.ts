@@ -17,7 +17,7 @@ async function ask(wire: RecordedWire, messages: readonly Said[], more: object =
   return ((await answer.json()) as { choices: { message: Said }[] }).choices[0]?.message ?? {}
 }
 
-/** Says what it was asked last, or asks for the tools that the last message names as JSON. */
+/** Repeats the last message as its answer, or asks for the tools if the last message lists some as JSON. */
 const echo: Script = async ({ body }, response) => {
   const { messages } = JSON.parse(body.toString()) as { messages: { role: string; content: string }[] }
   const last = messages.at(-1)
@@ -161,7 +161,7 @@ test('what waits behind an answer that is still read counts in the bound of all 
   assert.ok(others.take(room))
   const texts = [user('a small one'), user(`a large one${'x'.repeat(60_000)}`), user('a last one')]
   for (const message of texts) assert.match(String((await ask(wire, [message]))['content']), /^You said a/)
-  // The body and the pieces of each wait.
+  // The bodies and pieces of these answers use up the shared memory.
   assert.equal(new AnswerShare().take(40_000), false)
   others.release()
   // The proxy has seen the end of each answer.

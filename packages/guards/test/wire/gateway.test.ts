@@ -42,7 +42,7 @@ async function start(args: readonly string[] = [], variables: Record<string, str
     OPENAI_BASE_URL: `${model.origin}/v1`,
     ...variables,
   }
-  // The program that the shell starts has its process id.
+  // The shell replaces itself by the program, so this is the program's process id.
   const child = spawn(PROGRAM, ['gateway', '--port', String(port), ...args], {
     env,
     stdio: 'pipe',
@@ -135,7 +135,7 @@ test('a key that is revoked passes for a minute at most, and stays refused when 
   const made = await server.json<{ id: string; key: string }>('keys', 'create', '--name', 'leaver', '--scopes', 'all')
   const warnings: string[] = []
   process.env['TACHO_STATE_DIR'] = path.join(directory, 'in-process')
-  // Before Tacho, to take it away.
+  // A proxy in front of Tacho, to simulate an outage.
   let isAway = false
   const before = await startScriptedModel(async ({ path: of, headers, method, body }, response) => {
     if (isAway) return void response.destroy()

@@ -1,4 +1,4 @@
-/** Calls that look like something else: a refused one never passes, and what cannot be read is not passed on. */
+/** Disguised tool calls: a refused call never passes, and an unreadable answer is not forwarded. */
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { gzipSync } from 'node:zlib'

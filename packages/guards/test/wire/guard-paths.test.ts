@@ -25,7 +25,7 @@ for (const path of [
   })
 }
 
-/** As it stands: `fetch` would resolve it. */
+/** Sends the path unchanged, because `fetch` would resolve it. */
 async function spelled(url: string, method: string): Promise<string> {
   const { origin, host } = new URL(url)
   const sent = request(origin, { method, path: url.slice(origin.length), headers: { host } })

@@ -1,4 +1,4 @@
-/** What a guarding proxy makes of answers, in every protocol, whole and streamed, as official clients read them. */
+/** Answers behind a guarding proxy, in every protocol, whole and streamed, as official clients read them. */
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import Anthropic from '@anthropic-ai/sdk'
@@ -247,7 +247,7 @@ test('answers under way share one bound: beyond it a guard refuses, and a record
   await guarded.end()
   const call = (await wire.end()).find(({ eventType }) => eventType === 'LLM_CALL')?.payload
   assert.equal(call?.['output'], '[too large]')
-  // Nothing is left of either.
+  // Both answers have released their memory.
   const all = new AnswerShare()
   assert.ok(all.take(512 * 1_048_576))
   all.release()

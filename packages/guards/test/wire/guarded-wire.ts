@@ -1,4 +1,4 @@
-/** What a guard with two policies is asked by tests: one forbids `delete_…`, the other lets a person decide about `pay`. */
+/** A guarding proxy with two policies: one blocks `delete_…`, the other needs approval for `pay`. */
 import type { ServerResponse } from 'node:http'
 import { answerJson, chatAnswer, eventsOf, type Script } from './scripted-model.ts'
 
@@ -31,7 +31,7 @@ export const REFUSED = /delete_all.*not run|Nothing is deleted/s
 
 export const stream = (response: ServerResponse, items: readonly unknown[], end = '') => {
   response.writeHead(200, { 'content-type': 'text/event-stream' })
-  // In pieces that no event respects.
+  // Send pieces that do not end with events.
   const bytes = Buffer.from(eventsOf(items, end))
   for (let at = 0; at < bytes.length; at += 31) response.write(bytes.subarray(at, at + 31))
   response.end()

@@ -11,7 +11,7 @@ export interface RecordedWire extends AsyncDisposable {
   readonly recorder: WireRecorder
   readonly proxy: Proxy
   readonly routes: Map<string, URL>
-  /** For a client, such as `baseOf('openai', '/v1')`. */
+  /** The base address for a client, such as `baseOf('openai', '/v1')`. */
   baseOf(route: string, path?: string): string
   /** Ends the program. @returns its events. */
   end(): ReturnType<FakeTacho['events']>

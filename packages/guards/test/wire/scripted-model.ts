@@ -1,4 +1,4 @@
-/** A model server that answers as a test says, and keeps what it was asked. */
+/** A model server that answers as a test says, and stores the requests. */
 import { createHash, hash } from 'node:crypto'
 import { once } from 'node:events'
 import { createServer, type IncomingHttpHeaders, type IncomingMessage, type ServerResponse } from 'node:http'
@@ -19,12 +19,12 @@ export type Script = (asked: AskedOfModel, response: ServerResponse, request: In
 export interface ScriptedModel {
   readonly origin: string
   readonly asked: AskedOfModel[]
-  /** Replaces what it answers. */
+  /** Replaces the script. */
   script: Script
   close(): Promise<void>
 }
 
-/** Larger bodies are only counted. */
+/** Larger bodies are not stored, only their bytes are counted. */
 const KEPT_BYTES = 8_388_608
 
 export async function startScriptedModel(script: Script): Promise<ScriptedModel> {

@@ -9,7 +9,7 @@ export interface EngineService {
 }
 
 /**
- * Starts both before the tests and closes them after. Returns what `prepare` makes of each, in an array that is empty until
+ * Starts both before the tests and closes them after. Returns an array with the results of `prepare`, which is empty until
  * then. There is one hook, because hooks of a file run at the same time.
  */
 export function startOnBothEngines<Prepared>(

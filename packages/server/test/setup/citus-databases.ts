@@ -1,4 +1,4 @@
-/** Databases for tests on a Citus cluster. A Citus cluster consists of one database on each machine, so each test needs its own. */
+/** Databases for tests on a Citus cluster. A cluster consists of one database on each machine, so each test needs its own. */
 import { randomBytes } from 'node:crypto'
 import pg from 'pg'
 import { distributeStore } from '../../src/storage/postgres/migrate.ts'
@@ -17,7 +17,7 @@ const NODES = `SELECT nodename AS host, nodeport AS port, groupid = 0 AS "isCoor
 /** Fewer than the default of 32, because a store has many tables, and each shard adds one. */
 const SHARDS = 4
 
-/** Databases with a distributed store, or without tables. Their nodes and addresses are those of the given database. */
+/** Databases with a distributed store, or without tables, on the nodes and at the addresses of the given database. */
 export async function citusDatabases(given: string) {
   const nodes = await administer<Node>(given, NODES)
   const workers = nodes
@@ -28,7 +28,7 @@ export async function citusDatabases(given: string) {
     const name = `tacho_test_${randomBytes(8).toString('hex')}`
     const url = withDatabase(given, name)
     const dropAt = (server: string) => administer(server, `DROP DATABASE IF EXISTS ${name} WITH (FORCE)`)
-    // The coordinator first, because it has connections to the others.
+    // Drop the coordinator's database first, because it has connections to the others.
     const drop = async () => {
       await dropAt(given)
       await Promise.all(workers.map(dropAt))

@@ -3,17 +3,17 @@ import { AssertionError } from 'node:assert'
 import { setTimeout as wait } from 'node:timers/promises'
 import { inspect } from 'node:util'
 
-/** Even ten times as long is less than a file's tests may take, so that this error is reported instead of a timeout. */
+/** Ten times this is less than the timeout of a test file, so that this error is reported instead of the timeout. */
 const TIMEOUT_MS = 50_000
-/** A machine that is ten times slower gets ten times as long. */
+/** On a slow machine, the time is multiplied by up to this factor. */
 const SLOWEST = 10
-/** Longer after each look: a look is often a request, and hundreds a second would take the time of what they wait for. */
+/** Pauses grow, because each look is often a request: hundreds a second would slow down what the test waits for. */
 const PAUSES_MS = { first: 5, growth: 1.5, longest: 100 }
 
 /**
  * Calls `look` until it returns a truthy value, and returns that value. A failed assertion in `look` counts as "not yet".
- * Give `timeoutMs` only where the product promises a time. It counts the pauses between two looks as long as they should be,
- * because a busy machine makes them longer, and the product slower.
+ * Pass `timeoutMs` only where the product promises a time. The time counts pauses by their intended length,
+ * because a busy machine makes the pauses longer and the product slower.
  *
  * @throws Error after `timeoutMs`. It names `what` and the last value or failed assertion.
  */

@@ -95,7 +95,7 @@ export async function filled(
   return { environmentId, workspaceId, apiKey }
 }
 
-/** Until the service has opened issues for what failed: a later export would have more. */
+/** Waits until the service has opened issues for the failures. Otherwise, a later export would have more rows. */
 async function noticed(service: Service, environmentId: string): Promise<void> {
   await eventually(async () => {
     const { body } = await service.operator<IssuePage>(`/environments/${environmentId}/issues`)
@@ -104,7 +104,7 @@ async function noticed(service: Service, environmentId: string): Promise<void> {
   }, 'issues of a failed run and a recorded error')
 }
 
-/** A request that one of two people approved, and two of which the first approval covers the second. */
+/** Adds a request that one of two people approved, and two requests where the grant of the first covers the second. */
 async function decideBeforehand(
   service: Service,
   { workspaceId, environmentId, apiKey }: Record<'workspaceId' | 'environmentId' | 'apiKey', string>,
@@ -112,7 +112,7 @@ async function decideBeforehand(
   const person = await newPerson(service, `${randomUUID()}@example.com`, 'owner', workspaceId)
   const ask = async (policyId: string, approvers: number): Promise<string> => {
     const toolName = approvers === 2 ? 'pay twice' : 'pay once'
-    // As the service decides too: it judges recorded decisions again.
+    // Conditions that match the recorded calls, because the service derives recorded decisions again.
     const policy = { policyId, condition: `tool.name == "${toolName}"`, severity: 'HIGH', action: 'REQUIRE_APPROVAL' }
     const path = `/workspaces/${workspaceId}/policies`
     const known = await service.operator(`${path}/${policyId}`)
@@ -149,7 +149,7 @@ async function decideBeforehand(
   await ask('for-one', 1)
 }
 
-/** Two requests that have between them all that a request can have: one ran, the other was withdrawn. */
+/** Adds two requests that together have a value in every column of approvals: one ran, the other was withdrawn. */
 async function holdCalls(service: Service, environmentId: string, apiKey: string): Promise<void> {
   const [toolName, inputHash, clientId, runId] = ['pay', 'cd'.repeat(32), 'held', 'held']
   const headers = { 'x-api-key': apiKey, 'x-service-client-id': clientId }
@@ -167,7 +167,7 @@ async function holdCalls(service: Service, environmentId: string, apiKey: string
     const said = event({ clientId, runId, eventType, payload: { approvalId, toolName, inputHash, ...own } })
     assert.equal((await service.record([said], apiKey)).body.accepted, 1)
   }
-  // Its client records no input.
+  // The client says that it records no input for this request.
   const ran = await ask({ recordsInput: false, inputHashScheme: 'own' })
   const path = `/environments/${environmentId}/approvals/${ran}/decision`
   const decided = await service.operator(path, { body: { decision: 'APPROVED' } })
@@ -220,7 +220,7 @@ export const ofType = (text: string, type: string) =>
     .filter((line) => typeOf(line) === type)
     .map((line) => JSON.parse(line) as Record<string, unknown>)
 
-/** Each request begins with the first line; the line of its run comes before the events. */
+/** Splits an export into import requests. Each begins with the head line, and events follow the line of their run. */
 export function requestsOf(text: string, most = 700): string[][] {
   const [head = '', ...lines] = linesOf(text)
   const requests: string[][] = [[head]]

@@ -4,7 +4,7 @@ import { runInNewContext } from 'node:vm'
 setFlagsFromString('--expose-gc')
 const collectGarbage = runInNewContext('gc') as () => void
 
-/** By how many bytes the heap of this thread grows through the work. */
+/** Number of bytes by which the work grows the heap of this thread. */
 export async function heapGrowth(work: () => Promise<void>): Promise<number> {
   collectGarbage()
   const before = process.memoryUsage().heapUsed

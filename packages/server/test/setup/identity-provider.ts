@@ -11,7 +11,7 @@ export interface IdentityProvider {
   clientSecret: string
   /** The person who signs in next. */
   person: Record<string, unknown>
-  /** The lie of the next answers. */
+  /** The fault in the next answers. */
   fault: Fault
   close(): Promise<void>
 }
@@ -158,7 +158,7 @@ export async function startIdentityProvider(): Promise<IdentityProvider> {
       'no subject': { sub: undefined },
       'empty subject': { sub: '' },
       'groups only in userinfo': { groups: undefined },
-      // So that the answer of the userinfo endpoint counts.
+      // Without the claim in the id token, the server asks the userinfo endpoint.
       'userinfo of another person': { email: undefined },
     }
     const body = base64url({ ...right, ...lies[fault] })

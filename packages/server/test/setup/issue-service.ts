@@ -30,7 +30,7 @@ export function submit(service: Service, record: unknown, key?: string): Promise
 
 /** Waits until every record of an environment is decided or has failed. */
 export async function reviewed(service: Service, environmentId = service.environmentId): Promise<void> {
-  // In this order, because records change from RECEIVED to EVALUATING.
+  // Wait for RECEIVED first, because records change from RECEIVED to EVALUATING.
   for (const status of ['RECEIVED', 'EVALUATING']) {
     const path = `/environments/${environmentId}/issue-records?limit=1&status=${status}`
     await eventually(

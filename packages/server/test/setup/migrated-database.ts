@@ -9,9 +9,9 @@ import { withDatabase } from './administer.ts'
 const LOCK = 0x54414354
 const WAIT_MS = 10_000
 
-/** Its name. The first process that needs it creates it. */
+/** Returns the name of the migrated database. The first process that needs it creates it. */
 export async function migratedDatabase(adminUrl: string): Promise<string> {
-  // In a watching run, the server outlives a change of the migrations.
+  // The name depends on the migrations: with --watch, they can change while the server runs.
   const migrations = knownMigrations().map(({ sha256 }) => sha256)
   const name = `tacho_migrated_${hash('sha256', migrations.join()).slice(0, 16)}`
   const client = new pg.Client(adminUrl)
@@ -27,7 +27,7 @@ export async function migratedDatabase(adminUrl: string): Promise<string> {
 }
 
 async function create(client: pg.Client, adminUrl: string, name: string): Promise<void> {
-  // Renamed at the end, so that no process takes part of it for the whole.
+  // Rename it at the end, so that no process uses an incomplete one.
   const partial = `tacho_partial_${randomBytes(8).toString('hex')}`
   await client.query(`CREATE DATABASE ${partial}`)
   await migrateEmpty(withDatabase(adminUrl, partial))

@@ -3,13 +3,13 @@ import { mkdirSync, mkdtempSync, readdirSync, readFileSync, renameSync, rmSync, 
 import os from 'node:os'
 import path from 'node:path'
 
-/** Where the processes of a test run share it. The first one that needs it writes it. */
+/** Variable with the file of the store that the processes of a test run share. The first process that needs it writes it. */
 export const SHARED_STORE = 'TEST_STORE'
 const STORE_FILE = 'tacho.db'
 
 let migrated: Promise<Buffer> | null = null
 
-/** Makes the directory, unless there is something in it, one of a store that has its tables and no rows. */
+/** Puts a store with tables but no rows into the directory, unless the directory already contains something. */
 export async function placeStore(directory: string): Promise<void> {
   mkdirSync(directory, { recursive: true, mode: 0o700 })
   if (readdirSync(directory).length > 0) return
@@ -23,7 +23,7 @@ async function readOrCreate(): Promise<Buffer> {
     return readFileSync(shared)
   } catch {
     const created = await create()
-    // Renamed at the end, so that no process takes part of it for the whole.
+    // Rename it at the end, so that no process uses an incomplete one.
     writeFileSync(`${shared}.${process.pid}`, created)
     renameSync(`${shared}.${process.pid}`, shared)
     return created
@@ -31,7 +31,7 @@ async function readOrCreate(): Promise<Buffer> {
 }
 
 async function create(): Promise<Buffer> {
-  // Most processes read what another one has created.
+  // Imported here, because most processes only read a store that another one created.
   const { openDatabase } = await import('../../src/storage/sqlite/database.ts')
   const { migrate } = await import('../../src/storage/sqlite/migrate.ts')
   const folder = mkdtempSync(path.join(os.tmpdir(), 'tacho-migrated-'))

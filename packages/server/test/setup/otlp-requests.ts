@@ -1,4 +1,4 @@
-/** Requests of OTLP/HTTP in JSON, and what became of them. */
+/** Sends OTLP/HTTP requests in JSON, and reads the events that they become. */
 import assert from 'node:assert/strict'
 import { randomBytes } from 'node:crypto'
 import type { RunDetail, Service } from './service.ts'

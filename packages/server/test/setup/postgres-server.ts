@@ -97,9 +97,9 @@ export interface TestDatabase {
 
 /** Creates databases, each for one store. */
 export interface TestDatabases {
-  /** With the newest tables, on Citus distributed. */
+  /** Creates a database with the current schema, distributed on Citus. */
   create(): Promise<TestDatabase>
-  /** Without tables, for tests of migrations and of a first start. */
+  /** Creates a database without tables, for tests of migrations and of a first start. */
   createEmpty(): Promise<TestDatabase>
   close(): Promise<void>
 }
@@ -114,7 +114,7 @@ export async function testDatabases(given = process.env['TACHO_TEST_DATABASE_URL
   return { ...databasesOf(server.url()), close: () => server.close() }
 }
 
-/** For a server that is not ours: the migrated database would stay there. */
+/** Migrates each database anew, for a server that is not ours: a migrated template would stay there. */
 function withoutCopies({ createEmpty, close }: TestDatabases): TestDatabases {
   async function create() {
     const database = await createEmpty()
@@ -136,7 +136,7 @@ export function databasesOf(adminUrl: string): TestDatabases {
   }
 
   return {
-    // Copying its files takes half the processor time of copying its pages, where no commit waits for the disk.
+    // Copying files takes half the processor time of copying pages, if no commit waits for the disk.
     create: async () => createFrom(await (migrated ??= migratedDatabase(adminUrl)), 'STRATEGY FILE_COPY'),
     createEmpty: () => createFrom('template1'),
     close: async () => undefined,

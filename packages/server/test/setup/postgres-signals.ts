@@ -18,7 +18,7 @@ export function signalAll(pids: number[], signal: NodeJS.Signals): void {
     try {
       process.kill(pid, signal)
     } catch {
-      // A session that has ended.
+      // The session has ended in the meantime.
     }
   }
 }

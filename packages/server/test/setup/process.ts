@@ -54,7 +54,7 @@ export function startProcess(t: TestContext, directory: string, variables: Recor
     return eventually(() => {
       if (child.exitCode !== null || child.signalCode !== null)
         throw new Error(`The server ended with ${child.exitCode ?? child.signalCode}: ${output.stderr}`)
-      // The log line comes first; the address and the first credentials are one text.
+      // Wait for the log line first. The address is printed in one piece with the first credentials.
       return output.stderr.includes('"ready"') ? /listens on (\S+);/.exec(output.stdout)?.[1] : undefined
     }, 'a server that is ready')
   }

@@ -28,12 +28,12 @@ export interface PushBrowser {
 
 export interface PushService {
   newBrowser(): PushBrowser
-  /** Answers this status from now on; 201: takes messages. */
+  /** Answers with this status from now on; 201: accepts messages. */
   answerWith(browser: PushBrowser, status: number): void
   close(): Promise<void>
 }
 
-/** `publicKey`: of the server whose messages it takes. */
+/** `publicKey`: the key of the server whose messages are accepted. */
 export async function startPushService(publicKey: () => string): Promise<PushService> {
   const browsers = new Map<string, PushBrowser & { pair: ECDH; secret: Buffer; status: number }>()
   const server = createServer((request, response) => {
@@ -54,7 +54,7 @@ export async function startPushService(publicKey: () => string): Promise<PushSer
         })
         return response.writeHead(201).end()
       } catch (error) {
-        // Fails the test that waits for the message.
+        // The test that waits for this message then fails.
         console.error(error)
         return response.writeHead(403).end()
       }

@@ -40,7 +40,7 @@ export interface JsonSchema {
   minimum?: number
 }
 
-/** Values that a schema does not describe. */
+/** Values of members whose schemas do not describe them completely. */
 const MEANT: Record<string, () => unknown> = {
   condition: () => 'true',
   content: () => 'text',
@@ -89,7 +89,7 @@ export function queryOf({ query }: Route): Record<string, string> {
 
 function valueOf(query: JsonSchema, name: string): string {
   const schema = query.properties?.[name] ?? {}
-  // Ids for one route, times for another, and versions.
+  // Parameters with this name are ids in one route, times in another, and versions in a third.
   if (name === 'ids') return randomUUID()
   if (schema.format === 'date-time') return new Date().toISOString()
   return schema.enum ? String(schema.enum[0]) : '1'
@@ -119,7 +119,7 @@ export interface NamingPlace {
   kinds: readonly unknown[]
 }
 
-/** Texts that name nothing. A new property is taken as a name until it is here. */
+/** Members whose texts name no object. A new member counts as a name until it is listed here. */
 const NAMES_NOTHING = new Set(
   'comment condition content cursor description inputHash label lines minCost model name note payload q reason score text toolName unscored url value'.split(
     ' ',
@@ -142,7 +142,7 @@ export function namingPlaces(given: TSchema | undefined): NamingPlace[] {
   return places
 }
 
-/** The sample with a value at the place, of each kind that it can be. */
+/** Copies of the sample with the value at the place, one for each kind that it can name. */
 export function samplesWith(sample: unknown, { at, kinds }: NamingPlace, value: string): unknown[] {
   return (kinds.length === 0 ? [undefined] : kinds).map((kind) => {
     const whole: unknown = structuredClone(sample ?? {})

@@ -80,7 +80,7 @@ export async function startService(
   )
   assert.ok(read.ok, read.ok ? '' : read.faults.join('\n'))
   const server = await start(read.config, { now, memory: { ...requestMemory(), ...memory } })
-  // A third of the processor time of `fetch`, which tests of many thousand requests would notice.
+  // This client takes a third of the processor time of `fetch`, which matters for tests with thousands of requests.
   const client = new Pool(server.url)
 
   const call: Service['call'] = async <Body>(target: string, { method, headers = {}, body }: Request = {}) => {
@@ -148,7 +148,7 @@ export async function startService(
   }
 }
 
-/** From the sources, also if there is a build: for a test that changes a limit. */
+/** Starts the server from its sources even if there is a build, for a test that changes a limit. */
 export async function startFromSources(flags?: Flags): Promise<Service> {
   const { startServer: start } = await import('../../src/process/main.ts')
   return startService(flags, undefined, undefined, undefined, start)

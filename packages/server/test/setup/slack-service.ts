@@ -1,4 +1,4 @@
-/** A Slack that signs as Slack does and keeps what it is answered, and a service whose webhook is its app. */
+/** A fake Slack that signs requests and stores the answers, and a service with a webhook for its app. */
 import assert from 'node:assert/strict'
 import { createHmac } from 'node:crypto'
 import { once } from 'node:events'
@@ -34,7 +34,7 @@ interface Press {
   secret?: string
   ageMs?: number
   responseUrl?: string
-  /** How many messages Slack gets. */
+  /** Number of messages that Slack gets. */
   count?: number
 }
 
@@ -76,7 +76,7 @@ export function slackService() {
     return replyOf('createWebhook', await service.operator(`${home(environmentId)}/webhooks`, { body }))
   }
 
-  /** Sends what Slack sends when a person presses a button, and returns the messages that Slack gets for it. */
+  /** Sends the request of Slack for a pressed button, and returns the messages that Slack gets for it. */
   async function press(approvalId: string, given: Press = {}): Promise<Message['body'][]> {
     const path = `/actions/${++presses}`
     const reply = await post(payloadOf(approvalId, { responseUrl: at(path), ...given }), given)

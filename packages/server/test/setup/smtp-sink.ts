@@ -1,4 +1,4 @@
-/** A mail server that keeps what it gets. */
+/** A mail server that stores the mails that it receives. */
 import { once } from 'node:events'
 import type { AddressInfo } from 'node:net'
 import { text } from 'node:stream/consumers'
@@ -15,7 +15,7 @@ export interface ReceivedMail {
 export interface SmtpSink {
   port: number
   mails: ReceivedMail[]
-  /** The next recipients are answered so. */
+  /** Refuses the next recipients with this code; null: accepts them. */
   refuseWith(code: number | null): void
   close(): Promise<void>
 }

@@ -1,6 +1,6 @@
 /**
- * Starts a server in this process: the one that `npm test` has built, because loading a thousand sources takes longer than most
- * tests. A test file that runs alone starts the sources. A new embedded store begins as a copy.
+ * Starts a server in this process, from the build of `npm test`, because loading a thousand sources takes longer than most
+ * tests. Without that build, it starts from the sources. A new embedded store begins as a copy (migrated-store.ts).
  */
 import type * as main from '../../src/process/main.ts'
 import { placeStore } from './migrated-store.ts'

@@ -103,9 +103,9 @@ test('a call of the tool with another input, which no policy judged, is matched 
   const rows = [approval('a', { status: 'APPROVED' })]
   const other = call({ inputHash: OTHER_HASH })
   assert.deepEqual(judged(rows, other), [['other_input', 'a', 'toolName']])
-  // The approved call exists, so this one is unrelated.
+  // The approved call was recorded, so a call with another input is unrelated.
   assert.deepEqual(judged(rows, call(), other), [['as_approved', 'a', 'inputHash']])
-  // A policy judged this input.
+  // A policy allowed this input, so the call needs no approval.
   assert.deepEqual(judged(rows, decision('ALLOW', { inputHash: OTHER_HASH }), other), [])
   // It was stored before approval was requested.
   assert.deepEqual(judged(rows, { ...other, receivedAt: CREATED - 1 }), [])

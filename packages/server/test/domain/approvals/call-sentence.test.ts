@@ -1,4 +1,4 @@
-/** A request reads like a payment: the sentence from its input, its policy's condition and its policy's template. */
+/** The sentence of a request, from its input, its policy's condition and its policy's template. */
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { approveText } from '@tacho/contract/approvals/sentence-text.ts'
@@ -27,7 +27,7 @@ test('an amount leads, then identifiers, then short texts', () => {
     sentence('send_certificate', { user_id: 'mei_brown_7075', amount: 200 }),
     'Send certificate **200** · mei_brown_7075',
   )
-  // What is no name loses nothing.
+  // A text that is not a tool name is not changed.
   assert.equal(sentence('<img src=/x.png>', {}), '<img src=/x.png>')
   const bags = { reservation_id: 'YAX4DR', total_baggages: 2, payment_id: 'credit_card_4' }
   assert.equal(sentence('update_reservation_baggages', bags), 'Update reservation baggages · YAX4DR · credit_card_4')
@@ -48,7 +48,7 @@ test('what the condition names comes first, and several amounts of a list are al
   const asking = { condition: 'tool.input.payment.quantity > 3.0 && tool.input["to"] != "x" && tool.input.force' }
   const input = { item: 'a', payment: { quantity: 5 }, note: 'hello', to: 'ana@example.com', force: true }
   assert.equal(sentence('buy', input, asking), 'Buy **quantity 5** · ana@example.com · force true · a')
-  // Also where a method or a loop reads it; a text that only looks like a field is none.
+  // A field also counts if a method or a loop reads it. A text that only looks like a field does not.
   const mail = { subject: 'Hello', cc: 'b@example.com', body: 'x'.repeat(100), items: [{ size: 3 }, { size: 4 }] }
   const starts = { condition: 'tool.input.subject.startsWith("Hel")' }
   assert.equal(sentence('send', mail, starts), 'Send · Hello · b@example.com')
@@ -74,14 +74,14 @@ test('a template says how a request reads, and which part the buttons name', () 
   assert.equal(sentence('refund_payment', input, { template }), 'Refund **917 EUR** for A-74932 to Ana')
   assert.equal(sentence('refund_payment', REFUND, { template }), 'Refund **917 EUR** for A-74932 to (no to.name)')
   assert.equal(sentence('r', REFUND, { template: 'Pay {amount} back' }), 'Pay **917** back')
-  // What stands in a value is no template.
+  // Placeholders inside values are not replaced.
   const harm = { amount: '**{currency}**', order_id: '{amount}' }
   assert.equal(sentence('r', harm, { template: '{amount} {order_id}' }), '****{currency}**** {amount}')
   assert.equal(
     sentence('r', { list: [{ a: 1 }] }, { template: '{list.0.a} {__proto__} {list.length}' }),
     '1 (no __proto__) 1',
   )
-  // One that cannot be right, as an older service or an import stored it, is not used.
+  // An invalid template, which an older service or an import may have stored, is ignored.
   assert.equal(sentence('refund', REFUND, { template: '{amount' }), 'Refund **917 EUR** · A-74932 · road bike')
 })
 

@@ -35,7 +35,7 @@ test('a text that says two things matches nothing: duplicate keys, and numbers b
   assert.equal(check(hashOf({ a: { b: 2 } }), '{"a":{"b":1,"\\u0062":2}}'), 'does_not_match 0')
   assert.equal(check(hashOf({ id: 2 ** 53 }), '{"id":9007199254740993}'), 'does_not_match 0')
   assert.equal(check(hashOf({ id: 0.1 }), '{"id":0.1000000000000000055}'), 'does_not_match 0')
-  // Of 200,000 digits, which a search for their zeros at the end would take minutes for.
+  // A number of 200,000 digits. A slow search for its trailing zeros would take minutes.
   assert.equal(check(hashOf({ id: 1 }), `{"id":1${'0'.repeat(200_000)}1}`), 'does_not_match 0')
   assert.equal(check(hashOf({ id: 1 }), `{"id":${'1'.repeat(401)}}`), 'does_not_match 0')
   const own = JSON.parse('{"__proto__":{"a":1}}') as unknown

@@ -73,7 +73,7 @@ test('the time does not grow with the text, whatever it is made of', () => {
   for (const text of texts) messageTemplate(text)
   const start = process.threadCpuUsage()
   for (const text of texts) messageTemplate(text)
-  // Of the processor: other tests run beside this one.
+  // Measure processor time, because other tests run at the same time.
   const { user, system } = process.threadCpuUsage(start)
   const spent = (user + system) / 1_000
   assert.ok(spent < 500, `${spent} ms for ${texts.length} texts of a million characters`)

@@ -14,7 +14,7 @@ const RULE: AlertRule = {
   period: 'month',
 }
 
-/** The announcements of a rule that measures these values, one a minute. */
+/** The announcements of a rule that measures one of these values each minute. */
 function told(rule: AlertRule, values: (number | null)[], start = 0): string[] {
   let state = firstState(start)
   return values.map((value, minute) => {

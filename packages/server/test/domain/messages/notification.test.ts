@@ -140,7 +140,7 @@ test('time zones, addresses and keys', () => {
     assert.equal(endpointFault(address), null, address)
   }
   const wrong = ['x', 'http://a.example/', 'http://127.example.com/', 'ftp://127.0.0.1/', 'http://10.0.0.1/']
-  // The library that signs would read a.example.
+  // The signing library would take a.example for the host.
   for (const address of [...wrong, 'https://a.example;.b.example/']) {
     assert.ok(endpointFault(address), address)
   }

@@ -51,7 +51,7 @@ function order(given: Partial<DeliveryOrder['webhook']> = {}, data: object = { a
   }
 }
 
-/** Verifies the way the specification requires of receivers. */
+/** Verifies the signature as the specification requires of receivers. */
 function verifies(secret: string, { headers, body }: ReturnType<typeof webhookMessage>): boolean {
   const signed = `${headers['webhook-id']}.${headers['webhook-timestamp']}.${body}`
   const expected = createHmac('sha256', Buffer.from(secret.split('_')[1] ?? '', 'base64'))
@@ -127,7 +127,7 @@ interface SlackBlock {
   fields?: SlackText[]
 }
 
-/** The body of a message about a waiting approval, and where it goes. */
+/** The body and the address of a message about a waiting approval. */
 function told(format: 'slack' | 'teams' | 'pagerduty', data: object, type = 'approval.requested') {
   const url =
     format === 'pagerduty' ? 'https://events.pagerduty.com/v2/enqueue?routing_key=R0' : 'https://example.com/x'

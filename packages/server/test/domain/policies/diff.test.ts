@@ -5,7 +5,7 @@ import { diffFields } from '../../../src/domain/policies/diff.ts'
 
 const lines = fc.array(fc.constantFrom('', 'a', 'b', 'c', ' '), { maxLength: 12 }).map((each) => each.join('\n'))
 
-/** One of the two texts, rebuilt from the lines of a difference. */
+/** Rebuilds one of the two texts from the lines of their difference. */
 async function said(before: string, after: string, kept: 'removed' | 'added'): Promise<string[]> {
   const [field] = await diffFields({ x: before }, { x: after })
   return (field?.lines ?? []).filter(({ change }) => change === 'same' || change === kept).map(({ text }) => text)

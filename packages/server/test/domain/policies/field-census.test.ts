@@ -104,7 +104,7 @@ test('a misspelled field is compared with what the tools of the condition record
   assert.deepEqual(censusOf('tool.input.amout > 1.0 && (tool.name in ["refund_payment"] || "x" == tool.name)'), [
     `never_recorded ${near.replace('payment has', 'payment, x has')}`,
   ])
-  // It can match other tools too, one of which has the field.
+  // These conditions can match other tools too, and one of those has the field.
   assert.deepEqual(censusOf('tool.name == "refund_payment" || tool.input.amout > 500.0'), [])
   assert.deepEqual(censusOf('!(tool.name in ["refund_payment"]) && tool.input.amout > 500.0'), [])
   const misspelt = 'unknown_tool No recorded call is of otherr; did you mean other?'

@@ -16,7 +16,7 @@ test('a limit of a number, round, between what was approved and what was rejecte
   const found = await proposedCondition(calls)
   assert.equal(found?.addition, 'has(tool.input.amount) && tool.input.amount >= 900')
   assert.deepEqual(askedOf(calls, found.asks), [])
-  // Without 987, the limit is above it: two are too few.
+  // Without the rejection of 987, the proposed limit is above 987 and misses it: two rejections are too few.
   assert.deepEqual(found.leftOut, { calls: 2, kept: 1 })
   const below = await proposedCondition([
     ...[-5, -20].map((n) => rejected({ n })),
@@ -63,7 +63,7 @@ test('what is not known counts as asked, and never as kept', async () => {
   assert.deepEqual(found?.asks, [false, true, true, true, true])
   assert.equal(await proposedCondition([approved({ amount: 5 }), rejected({ amount: 50 }), rejected(null)]), null)
   assert.equal(await proposedCondition([...known, rejected({ amount: 60 }, { sealed: ['/amount'] })]), null)
-  // Nothing parts them.
+  // No condition separates calls with equal inputs.
   assert.equal(await proposedCondition([approved({ amount: 50 }), rejected({ amount: 50 })]), null)
 })
 

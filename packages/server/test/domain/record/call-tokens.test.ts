@@ -148,7 +148,7 @@ test('a part that cannot be read makes the cost at least what the cheapest parts
   }
   const written = { ...counts, cacheWriteTokens: 30, cachedTokens: 'many' }
   assert.deepEqual(tokensOf(written), { ...cheapest, cacheRead: 70, cacheWrite: 30 })
-  // Written tokens, audio and images cost more, and Anthropic leaves the cached tokens out of the input.
+  // Tokens written to the cache, audio and images cost more. Anthropic excludes cached tokens from the input.
   const whole = { ...NONE, context: withUnknown(0), input: 100, output: 10 }
   assert.deepEqual(tokensOf({ ...counts, cacheWriteTokens: 'many' }), whole)
   assert.deepEqual(tokensOf({ input_tokens: 100, output_tokens: 10, cache_read_input_tokens: 'many' }), whole)

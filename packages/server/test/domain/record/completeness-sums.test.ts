@@ -1,4 +1,4 @@
-/** What clients lost, summed up, when a workspace makes as much of it as it can. */
+/** Sums of lost events, for the largest amount that a workspace can cause. */
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { LIMITS } from '@tacho/contract/engine/limits.ts'

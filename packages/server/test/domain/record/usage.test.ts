@@ -46,7 +46,7 @@ test('token counts have other names; the first name in the order of the contract
     for (const [at, name] of known.entries()) {
       const rivals = Object.fromEntries(known.slice(at).map((other) => [other, 9]))
       assert.equal(tokens({ ...rivals, [name]: 4 })[place], 4, name)
-      // Null means unknown: the next name counts. Anything else hides it.
+      // Null means unknown, so the next name is read. Any other value is used.
       assert.equal(tokens({ [name]: null, [known.at(-1) ?? '']: 5 })[place], 5, name)
       if (name !== known.at(-1)) assert.notEqual(tokens({ [name]: 'x', [known.at(-1) ?? '']: 5 })[place], 5, name)
     }

@@ -1,4 +1,4 @@
-/** Shares and turns: of a workspace first, then of a key or operator in it. */
+/** Shares and turns, first by workspace, then by key or operator in it. */
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import fc from 'fast-check'

@@ -206,7 +206,7 @@ test('closed requests in hindsight: whether each ran, when, how it went, or anot
   assert.deepEqual([shown['another_way']?.call?.eventId, shown['failed']?.call?.outcome], [way, 'error'])
   assert.deepEqual([shown['not_run']?.call, shown['not_known']?.call], [null, null])
   assert.match(shown['ran_before']?.message ?? '', /before a person decided/)
-  // A page at a time, and nothing of another session.
+  // Read page by page. Calls of another session are not listed.
   const first = await list('&limit=3')
   const rest = await list(`&limit=25&cursor=${first.nextCursor}`)
   assert.deepEqual([...first.items, ...rest.items], items)

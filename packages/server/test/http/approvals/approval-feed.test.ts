@@ -98,7 +98,7 @@ test('a removal arrives though a newer change was read before it was seen', asyn
   const env = randomUUID()
   await ask(storage, env, { runId: 'gone' })
   let isErased = false
-  /** Between the look at the revisions and the read, another node erases, and a request arrives. */
+  /** Between reading the revisions and reading the approvals, another node erases, and a request arrives. */
   const late: typeof storage.listChangedApprovals = async (...given) => {
     if (!isErased) {
       isErased = true

@@ -187,7 +187,7 @@ test('no record of another key takes the ids by which processes learn of a claim
     const { status } = await claim(id, { key: other.key, clientRecordId })
     assert.equal(status, 404, clientRecordId)
   }
-  // Whatever the record calls itself, nothing may run before the approval.
+  // Whatever its detectionType, a claim before the approval is refused.
   assert.equal((await claim(id, { detectionType: 'TOOL_RUN' })).status, 409)
   assert.equal((await claim(id, { clientRecordId: `withdrawn-${id}` })).body.isNew, true)
 })
@@ -340,6 +340,6 @@ test('requests that nobody answered are counted by policy', async () => {
   const { body } = await service.operator<{ items: { policyId: string; expired: number }[] }>(
     environment(`/approvals/unanswered?policyId=${policyId}`),
   )
-  // The job that expires them may come later than this request.
+  // The query itself must expire them: the job may run later than this request.
   assert.ok(body.items.every((item) => item.policyId === policyId && item.expired === 1))
 })

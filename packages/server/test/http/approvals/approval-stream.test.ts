@@ -72,7 +72,7 @@ test('the stream begins with the pending approvals, then shows new, decided and 
   await untilTold(stream, second, 'PENDING')
   await calls.decide(first, 'APPROVED')
   await untilTold(stream, first, 'APPROVED')
-  // Only the background job finds it.
+  // Nobody reads this request, so only the background job expires it.
   await untilTold(stream, second, 'EXPIRED')
   stream.close()
   await calls.untilFollowers(0)

@@ -80,7 +80,7 @@ test('a key that is revoked or expires during a long poll gets no answer from it
     async revoked(keyId: string) {
       await service.operator(`/environments/${service.environmentId}/keys/${keyId}/revoke`, { method: 'POST' })
     },
-    // It expires in the meantime.
+    // The key expires while the client waits.
     expired: () => wait(2_000),
   }
   for (const [way, end] of Object.entries(ways)) {
@@ -147,18 +147,18 @@ test('a clock jump never reverses an answer', async () => {
   try {
     const [one, two, three] = await Promise.all([calls.ask(), calls.ask(), calls.ask()])
     const state = async (answer: typeof one) => (await calls.read(answer.body.id)).body.status
-    // Back, before the requests: they are pending, and can be decided.
+    // Set the clock to before the requests: they are pending, and can be decided.
     jump = -3_600_000
     assert.equal(await state(one), 'PENDING')
     assert.equal((await calls.decide(one.body.id, 'APPROVED')).status, 200)
-    // Far ahead: decisions stay, the rest is expired from now on.
+    // Set the clock far ahead: decisions stay, and all other requests expire.
     jump = 3_600_000
     assert.equal(await state(one), 'APPROVED')
     assert.equal(await state(two), 'EXPIRED')
     const late = await calls.decide(three.body.id, 'APPROVED')
     const { code, current } = late.body as unknown as { code: string; current: { status: string } }
     assert.deepEqual([late.status, code, current.status], [409, 'conflict', 'EXPIRED'])
-    // And back again.
+    // Set the clock right again.
     jump = 0
     assert.deepEqual(await Promise.all([one, two, three].map(state)), ['APPROVED', 'EXPIRED', 'EXPIRED'])
     assert.equal((await calls.decide(two.body.id, 'APPROVED')).status, 409)

@@ -23,7 +23,7 @@ const { policyId: _, ...VERSION } = policyBody()
 const START = Date.now() - 60_000
 const INPUT = { order_id: 'A-74932', amount: 1917, currency: 'EUR', trip: 'one_way', bags: 3, iban: 'DE89 3704' }
 
-/** As an agent asks, after the steps. */
+/** Records the steps, and then requests an approval as an agent does. */
 async function ask(runId: string, steps: Record<string, unknown>[], fields: Record<string, unknown> = {}) {
   const { input = INPUT, ...others } = fields
   const hash = inputHash('refund', input)
@@ -111,7 +111,7 @@ test('the template of the version that asked says how its requests read; a versi
   const textOf = async (runId: string, policyVersion: string) =>
     sentenceText((await ask(runId, [], { ...asked, policyVersion })).sentence)
   assert.equal(await textOf('template-1', '1'), 'Refund 1,917 EUR for A-74932')
-  // A program from before knows of no template; an empty one removes it.
+  // An older client sends no template, which keeps the stored one; an empty template removes it.
   const kept = replyOf('createPolicyVersion', await write({ severity: 'LOW', action: 'REQUIRE_APPROVAL' }))
   const removed = replyOf('createPolicyVersion', await write({ action: 'REQUIRE_APPROVAL', template: '' }))
   assert.deepEqual([kept.template, removed.template], [template, null])

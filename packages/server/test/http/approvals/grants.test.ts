@@ -35,7 +35,7 @@ function onBoth(name: string, run: (house: House) => Promise<void>): void {
 
 const base = ({ service }: House) => `/environments/${service.environmentId}`
 
-/** A policy about a tool of its own, so that tests do not meet. */
+/** A policy for a new tool, so that tests do not affect each other. */
 async function newPolicy(house: House, given: object = {}): Promise<{ policyId: string; toolName: string }> {
   const [policyId, toolName] = [`p-${randomUUID()}`, `tool-${randomUUID()}`]
   const policy = { condition: `tool.name == "${toolName}"`, severity: 'HIGH', action: 'REQUIRE_APPROVAL', ...given }
@@ -156,7 +156,7 @@ onBoth('a condition holds for this agent in every run, if the recorded input has
   assert.match(misspelled.text, /fails for this call: line 1, column 1: missing key \\"amout\\"/)
   assert.equal((await approve(house, first.id, grant)).body.status, 'APPROVED')
 
-  /** The answer that a waiting client gets, and then. */
+  /** Asks, records the input (null: none), and returns the status that the waiting client gets. */
   async function answered(fields: Record<string, unknown>, shown: object | null): Promise<string> {
     const asked = await ask(house, fields)
     assert.equal(asked.status, 'PENDING')
@@ -262,7 +262,7 @@ onBoth('the end of the run ends it, and a later change of the policy is not the 
   const of = { ...fields, runId: (await grantOf(house, usedUp.id)).runId }
   assert.equal((await ask(house, of)).status, 'APPROVED')
   await deploy(house, policyId, null)
-  // The change of the policy came later, and is not why they approve nothing.
+  // The policy changed after the grants ended, so the shown reason and time stay.
   assert.deepEqual([(await grantOf(house, first.id)).state, (await grantOf(house, first.id)).endedAt], [state, endedAt])
   assert.equal((await grantOf(house, usedUp.id)).state, 'used_up')
 })
@@ -297,7 +297,7 @@ onBoth('many at the same time never exceed the number of uses', async (house) =>
 onBoth('people are told of a request only when no grant approves it', async (house) => {
   const { service } = house
   const { policyId, toolName } = await newPolicy(house)
-  // Requests of other tests that wait for their input are told of first.
+  // Wait until people are notified of requests of other tests, which wait for their inputs.
   await sleep(2 * LIMITS.grantHoldMs)
   const body = { url: 'http://127.0.0.1:1/hook', events: ['approval.requested', 'approval.decided'] }
   const hook = await service.operator<{ id: string }>(`${base(house)}/webhooks`, { body })
@@ -321,7 +321,7 @@ onBoth('people are told of a request only when no grant approves it', async (hou
   await record(house, asked, call, { input: {} })
   await approve(house, asked.id, { scope: 'condition', condition: '!has(tool.input.to)' })
   const before = (await told()).length
-  // Its input never comes: people are told a moment later, although nobody reads the request.
+  // The input of this request is never recorded. People are notified after the wait, although no client polls.
   await ask(house, { ...agent, runId: runOf() })
   assert.equal((await told()).length, before)
   await eventually(async () => (await told()).length === before + 1, 'people are told')
@@ -414,7 +414,7 @@ onBoth('the metrics count stops and standing approvals while they hold, and what
   }
   const becomes = (wanted: number[], what: string) =>
     eventually(async () => isDeepStrictEqual(await counted(), wanted), what)
-  // What is in memory for a second is older than the tests before.
+  // Wait until the cached counts, which are kept for a second, include the previous tests.
   await sleep(1_100)
   const [stops = 0, grants = 0, uses = 0] = await counted()
   const { policyId, toolName } = await newPolicy(house)

@@ -20,7 +20,7 @@ async function ask(runId: string): Promise<string> {
   return body.id
 }
 
-/** Records a decision with exactly this payload text. */
+/** Records a POLICY_DECISION with exactly this payload text. */
 async function record(runId: string, payload: string, given: object = {}): Promise<string> {
   const sent = event({ runId, clientId: CLIENT, eventType: 'POLICY_DECISION', ...given, payload: 'PAYLOAD' })
   const body = JSON.stringify([sent]).replace('"PAYLOAD"', () => payload)

@@ -1,4 +1,4 @@
-/** A narrower condition from what people decided, from the front door, on both engines. */
+/** Proposals of narrower conditions from people's decisions, over HTTP on both engines. */
 import assert from 'node:assert/strict'
 import { randomUUID } from 'node:crypto'
 import { test } from 'node:test'
@@ -39,7 +39,7 @@ async function deployed(house: House, condition: string): Promise<string> {
   return policyId
 }
 
-/** A call that asks, with its recorded input, and the decision of a person. */
+/** Records a call that needs approval, with its input, and decides it. */
 async function decided(
   house: House,
   policyId: string,
@@ -74,7 +74,7 @@ onBoth('the condition that asks least and keeps every rejection, with what it wo
   assert.deepEqual([proposed.stillAsked, proposed.notAsked, proposed.share, proposed.high], [0, 4, 1, 1])
   assert.ok(proposed.low > 0.3 && proposed.low < 0.6, String(proposed.low))
   assert.match(counts.caveats.join('\n'), /keeps all 2 rejected calls[^]*at least 22 %[^]*2 rejected calls are few/)
-  // It can be written as it is.
+  // The proposed condition can be saved unchanged as a new version.
   const path = `/workspaces/${house.workspaceId}/policies/${policyId}/versions`
   const next = { condition: proposed.condition, severity: 'HIGH', action: 'REQUIRE_APPROVAL' }
   assert.equal((await house.service.operator(path, { body: next })).status, 201)

@@ -1,4 +1,4 @@
-/** Policies that need two different people, from the front door, on both engines. */
+/** Policies that need two different people, over HTTP on both engines. */
 import assert from 'node:assert/strict'
 import { randomUUID } from 'node:crypto'
 import { test } from 'node:test'
@@ -149,7 +149,7 @@ onBoth('a token is the person who made it, and one that nobody made is nobody', 
   for (const answer of [await decide(house, ada, id), await byToken(made.token)]) {
     assert.deepEqual(refusalOf(answer), [409, 'conflict'])
   }
-  // A leaked token that was revoked has not approved.
+  // An approval with a token that was revoked later does not count.
   await ada.post(`${path}/${further.body.id}/revoke`, {})
   assert.equal((await decide(house, ben, id)).body.status, 'PENDING')
   assert.equal((await decide(house, ada, id)).body.status, 'APPROVED')
@@ -259,7 +259,7 @@ onBoth('the service counts by the versions that it knows, whatever the client na
   await deploy(house, policyId, '2')
   const named = await ask(house, { policyId, policyVersion: '1' })
   assert.equal((await decide(house, ada, named)).body.status, 'PENDING')
-  // Asked under one person, decided under two; and the other way round.
+  // The version in force needs one person at the request and two at the decision. Then the reverse.
   await deploy(house, policyId, '1')
   const before = await ask(house, { policyId })
   const stillTwo = await ask(house, { policyId, policyVersion: '2' })
@@ -294,7 +294,7 @@ onBoth('until it is known which policies asked, each for two that can mean the t
   assert.equal((await detailOf(house, early)).approvers, 2)
   assert.equal((await decide(house, ada, early)).body.status, 'PENDING')
   assert.equal((await decide(house, ben, early)).body.status, 'APPROVED')
-  // The record, or the request itself, says that one policy asked.
+  // The recorded decision, or the request itself, names only the policy that needs one person.
   const known = await recorded(house, one, { ...asked, runId: `run-${randomUUID()}` })
   const named = await ask(house, { ...asked, policyVersions: { [one]: '1' } })
   for (const id of [known, named]) {
@@ -303,7 +303,7 @@ onBoth('until it is known which policies asked, each for two that can mean the t
   }
   const both = await ask(house, { ...asked, policyVersions: { [one]: '1', [two]: '1' } })
   assert.equal((await decide(house, ada, both)).body.status, 'PENDING')
-  // Several in one decision, and a grant: none gets past.
+  // A decision on several requests and a grant do not bypass the second person.
   const ids = [await ask(house, asked), await ask(house, asked)]
   const many = await ada.post<{ items: { outcome: string }[] }>(`${base(house)}/approvals/decisions`, {
     ids,
@@ -315,7 +315,7 @@ onBoth('until it is known which policies asked, each for two that can mean the t
   )
   const granting = await ask(house, { ...asked, runId: `run-${randomUUID()}` })
   assert.match((await decide(house, ada, granting, { grant: { scope: 'tool' } })).text, /two people/)
-  // Deployed while it waits.
+  // The policy for two people is deployed while the request waits.
   await deploy(house, two, null)
   const before = await ask(house, asked)
   assert.equal((await detailOf(house, before)).approvers, 1)

@@ -33,10 +33,10 @@ test('an archived environment is hidden and its keys are refused until it is res
   assert.deepEqual((await service.operator<EnvironmentPage>(list)).body.items, [])
   assert.deepEqual((await service.operator<EnvironmentPage>(`${list}?archived=true`)).body.items, [archived.body])
   now += 1_000
-  // The first time stays. Operators still read it.
+  // Archiving again keeps the first time. Operators can still read the environment.
   assert.deepEqual((await post<Environment>(`${home}/archive`)).body, archived.body)
   assert.equal((await service.operator<RunPage>(`${home}/runs`)).body.items.length, 1)
-  // An erasure is a promise to a person, whatever else happens to the environment.
+  // Erasure works in an archived environment too, because people were promised it.
   const erased = await service.operator<Erasure>(`${home}/erasures`, { body: { kind: 'run', id: 'erased' } })
   assert.deepEqual([erased.status, erased.body.effectiveAt, erased.body.runs], [201, iso(now), 1])
   assert.deepEqual((await service.operator<RunPage>(`${home}/runs`)).body.items, [])

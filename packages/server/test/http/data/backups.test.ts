@@ -15,7 +15,7 @@ let service: Service
 const folder = mkdtempSync(path.join(os.tmpdir(), 'tacho-backup-'))
 before(async () => {
   service = await startService()
-  // More than a connection's buffers hold, so that a backup can be observed while it streams.
+  // More than the buffers of a connection can hold, so that the test sees the backup while it streams.
   const text = 'x'.repeat(200_000)
   for (let sent = 0; sent < 20; sent++) {
     const recorded = await service.record(Array.from({ length: 5 }, () => event({ payload: { text } })))

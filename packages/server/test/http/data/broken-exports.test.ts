@@ -56,7 +56,7 @@ test('an export that the store breaks off is logged, and has no last line', asyn
     const payload = { text: 'x'.repeat(100_000) }
     await service.record(Array.from({ length: 5 }, () => event({ payload })))
     await service.stop()
-    // Read after the runs, so the first lines are on their way.
+    // An export reads this table after the runs, so it has already sent its first lines.
     damage('issues', path.join(service.directory, 'tacho.db'))
     const { server, logged } = await serveLogged(service)
     try {
@@ -84,7 +84,7 @@ test('on a damaged store readiness ends with a log line, and events may be sent 
     damage('events', path.join(service.directory, 'tacho.db'))
     const { server, logged } = await serveLogged(service)
     try {
-      // Whether it ends before or after its first line depends on what is read first.
+      // The export may end before or after its first line, depending on the order of its reads.
       const answer = await openExport(server.url, service)
       answer.on('error', () => undefined).resume()
       const isNoticed = () => logged.includes('the store is damaged: events are refused')

@@ -115,7 +115,7 @@ async function recordAll(tenant: Tenant, marker: string, named: Record<string, u
     sent('TOOL_CALL', 2, { ...tool, promptVersionId: versionId }),
     sent(text('type'), 1, {}),
     sent('POLICY_DECISION', 1, { policyId: text('policy'), action: 'BLOCK', reason: text('reason') }),
-    // The first event of its recorder is missing.
+    // The number 2 says that the first event of this SDK instance is missing.
     { ...sent('SESSION_OUTCOME', 0, { status: 'FAILED', error: text('failure') }), n: 'abcde2.' },
   ]
   await send(publicly(tenant, '/events/batch', events))
@@ -202,7 +202,7 @@ async function recordAll(tenant: Tenant, marker: string, named: Record<string, u
   }
 }
 
-/** These open a conversation with a browser or copy the store. */
+/** Operations that are not read: they need a browser at an identity provider, or copy the store. */
 const OTHERS = ['startOidc', 'finishOidc', 'signInWithOidc', 'downloadBackup', 'createBackup']
 const READS = ROWS.filter(({ name, route }) => route.method === 'GET' && !OTHERS.includes(name))
 
@@ -243,7 +243,7 @@ function addressesOf({ prefix, route }: Row, { known }: Tenant): string[] {
   return paths.flatMap((path) => queries.map((one) => (String(one) === '' ? path : `${path}?${String(one)}`)))
 }
 
-/** Lines of an export: the filter that was asked for, and names of models, which stay. */
+/** Lines of an export that may have the marker: the requested filter, and names of models, which an erasure keeps. */
 const ALLOWED = /^\{"type":"(export|model)".*$/gm
 
 interface Seen {
@@ -287,14 +287,14 @@ function rowsOfParquet(file: ArrayBuffer): Promise<Record<string, unknown>[]> {
   )
 }
 
-/** Asks all of them; `again`: also with what was answered before, cursors and tags included. */
+/** Sends every GET. `again`: also repeats earlier requests with their ETags, and follows their cursors. */
 async function lookEverywhere(tenant: Tenant, again: readonly Seen[] = []): Promise<Seen[]> {
   const asked = new Map<string, { row: Row; address: string; etag?: string }>()
   for (const row of READS) for (const address of addressesOf(row, tenant)) asked.set(address, { row, address })
   for (const { row: name, address, text, etag } of again) {
     const row = READS.find((one) => one.name === name && address.startsWith(one.prefix))
     if (row === undefined) continue
-    // Exports go on after a mark.
+    // `after` is the mark from which an export continues.
     const [, kind, cursor] = /"(nextCursor|after)":("(?:[^"\\]|\\.)+")/.exec(text) ?? []
     if (cursor !== undefined) {
       const name = kind === 'after' ? 'after' : 'cursor'
@@ -309,7 +309,7 @@ async function lookEverywhere(tenant: Tenant, again: readonly Seen[] = []): Prom
   const work = async (waiting: Iterable<{ row: Row; address: string; etag?: string }>) => {
     for (const { row, address, etag } of waiting) seen.push(await look(tenant, row, address, etag))
   }
-  // More than two exports of a workspace at the same time are refused.
+  // A workspace can run two exports at the same time.
   const { exports = [], others = [] } = Object.groupBy(asked.values(), ({ row }) =>
     row.route.path.includes('export') ? 'exports' : 'others',
   )
@@ -318,7 +318,7 @@ async function lookEverywhere(tenant: Tenant, again: readonly Seen[] = []): Prom
   return seen
 }
 
-/** Everything that is counted, without times of asking. */
+/** All counts and sums, without the times of the requests. */
 async function sums({ service, environmentId, promptId }: Tenant): Promise<string[]> {
   const environment = `/environments/${environmentId}`
   const window = `from=${encodeURIComponent(day(-20 * HOUR))}&to=${encodeURIComponent(day(HOUR))}`
@@ -342,7 +342,7 @@ const SHOWING =
     ' ',
   )
 
-/** The suite of the stores has every kind on both engines. Here, these compare the answers. */
+/** Kinds that run on PostgreSQL too. The conformance suite of the stores covers every kind on both engines. */
 const ON_POSTGRES = ['a session', 'an agent']
 const KINDS: [string, (marker: string) => NewErasure, (marker: string) => Record<string, unknown>][] = [
   ['a run', (marker) => ({ kind: 'run', id: `${marker} run` }), () => ({})],
@@ -387,7 +387,7 @@ for (const [what, subjectOf, named] of KINDS) {
       }
       const first = await erase(subjectOf(marker))
       assert.notEqual(first.effectiveAt, null, JSON.stringify(first))
-      // What hangs only on the run of a trace, whose id has no marker.
+      // Erase the runs of traces separately: their ids have no marker.
       const rest: Erasure[] = []
       for (const runId of tenant.known.get('runId') ?? []) {
         if (

@@ -33,7 +33,7 @@ async function pageOf(runId: string, query = ''): Promise<Answer> {
   return answer
 }
 
-/** Everything that the page itself writes; the rest is text. */
+/** The only tags that the page may contain; everything else must be text. */
 const TAGS = new Set(
   '!doctype html head meta title style body main header p h1 h2 dl div dt dd bdi span ul li ol details summary time b small svg rect pre footer'.split(
     ' ',
@@ -70,7 +70,7 @@ test('a run is one HTML page without a script, and every text of clients in it i
   const body = text.slice(text.indexOf('</style>'))
   const tags = new Set([...text.matchAll(/<\/?([^\s>/]+)/g)].map(([, name = '']) => name.toLowerCase()))
   assert.deepEqual([...tags.difference(TAGS)], [])
-  // No attribute has a text of a client, and nothing is loaded.
+  // No attribute contains a client's text, and the page loads nothing.
   const attributes = new Set(
     [...body.matchAll(/<[a-z0-9]+((?: [a-zA-Z-]+="[^"<>]*")*) ?\/?>/g)].flatMap(([, some = '']) =>
       [...some.matchAll(/ ([a-zA-Z-]+)=/g)].map(([, name]) => name),
@@ -88,7 +88,7 @@ test('a run is one HTML page without a script, and every text of clients in it i
   assert.match(answered.get('content-disposition') ?? '', /^attachment; filename="tacho-run-[0-9a-f-]+\.html"$/)
   const style = /<style>([^<]*)<\/style>/.exec(text)?.[1] ?? ''
   assert.ok(policy?.includes(`'sha256-${createHash('sha256').update(style).digest('base64')}'`))
-  // Digits, escapes and large texts are those that were sent.
+  // Digits, escapes and large texts are shown as they were sent.
   for (const part of ['1.000000000000000001', '\\u0000 \\ud800 \\u003cscript&gt;', 'QUJD'.repeat(65_530), deep]) {
     assert.ok(body.includes(part), part.slice(0, 50))
   }
@@ -139,7 +139,7 @@ test('the page of a run has outcome, tree, cost and issues; it says what it leav
   )
   assert.doesNotMatch(text, /class="note"|class="why"/)
 
-  // Payloads of 8 MiB, and not one byte more.
+  // Payloads are shown up to exactly 8 MiB.
   const large = { text: 'y'.repeat(LIMITS.payloadBytes - '{"text":""}'.length) }
   const most = LIMITS.runFilePayloadBytes / LIMITS.payloadBytes
   for (let sent = 0; sent < most; sent++) {
@@ -359,7 +359,7 @@ test('a Parquet file of many row groups has every event once', { timeout: 900_00
   const { service } = source
   const { environmentId } = await service.newTenant('row groups')
   const key = await service.newKey({ scopes: ['events:write'], environmentId })
-  // More than one row group.
+  // Enough rows for more than one row group.
   const payload = { text: 'x'.repeat(200_000) }
   for (let sent = 0; sent < 30; sent++) {
     const events = Array.from({ length: 5 }, (_, index) =>

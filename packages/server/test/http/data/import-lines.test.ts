@@ -207,7 +207,7 @@ test('an import that is damaged on the wire is refused, and writes nothing', asy
     const reply = await fetch(path, sent)
     assert.deepEqual([reply.status, ((await reply.json()) as { code: string }).code], [status, code], encoding)
   }
-  // The connection ends in the middle of the body.
+  // Close the connection in the middle of the body.
   const cut = request(path, { method: 'POST', headers: { ...headers, 'content-length': text.length } })
   cut.on('error', () => undefined)
   cut.write(text.slice(0, text.length >> 1))
@@ -238,7 +238,7 @@ test('lines with a million values, levels or names are read beside the requests 
     const answer = await sent
     assert.deepEqual(refusalOf(answer), [400, 'invalid_request'])
     assert.match((answer.body as { detail: string }).detail, refusal)
-    // If the thread of the requests read the line, none would be answered before it is done.
+    // If the main thread parsed the line, no request would be answered meanwhile.
     assert.ok(answeredMeanwhile >= 5, `${answeredMeanwhile}`)
   }
 })

@@ -1,4 +1,4 @@
-/** What an import may not decide: what clients are told, what the audit log says, and what other tenants have. */
+/** An import must not change what clients receive, the audit log, or data of other tenants. */
 import assert from 'node:assert/strict'
 import { randomUUID } from 'node:crypto'
 import { after, before, test } from 'node:test'
@@ -24,7 +24,7 @@ after(() => service.close())
 let tenants = 0
 const newTenant = async () => ({ service, ...(await service.newTenant(`importer-${++tenants}`)) })
 
-/** A decision that nobody made here. */
+/** An imported decision that no person made in this installation. */
 const forged = (change: object = {}) =>
   JSON.stringify({
     ...ofType(whole, 'approval')[0],

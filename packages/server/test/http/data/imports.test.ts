@@ -49,7 +49,7 @@ after(async () => {
   }
 })
 
-/** What people see of the environment, beyond the lines. */
+/** Answers of the operator API about the environment, which depend on more than the exported lines. */
 async function views({ service, environmentId }: Exported): Promise<string[]> {
   const range = `from=${new Date(Date.now() - 86_400_000).toISOString()}&to=${new Date(Date.now() + 7_200_000).toISOString()}`
   const paths = [
@@ -81,12 +81,12 @@ test(
   { timeout: 600_000 },
   async () => {
     const expected = await views(source)
-    // What the service found in the events: gaps, why a run failed, and the issue of it.
+    // The service derives these from the events: gaps, the reason of a failure, and its issue.
     const said = ['"state":"GAPS"', '"reason":"queue_full"', '"errorClass":"TimeoutError"', '"origin":"SERVICE"']
     for (const text of said) assert.ok(expected.join('').includes(text), text)
     assert.match(expected.join(''), /"TimeoutError in get_order: no answer after …"/)
     let text = whole
-    // From the embedded engine into itself: the import that is repeated, below.
+    // The way from SQLite to SQLite is covered by the repeated import below.
     for (const engine of ['postgres', 'postgres', 'sqlite']) {
       const database = engine === 'postgres' ? await databases.create() : null
       const service = await startService(database ? { databaseUrl: database.url } : {})
@@ -133,7 +133,7 @@ test('an import can be repeated; it refuses an environment that has other rows',
   const requests = requestsOf(whole)
   const { written, known } = await restore(target, requests.slice(0, 2))
   assert.ok(written > 0)
-  // Those that clients sent are there with their events.
+  // Scores that clients sent are already known from their events.
   const isSent = (line: string) => line.startsWith('{"type":"score"') && line.includes('"sentAs"')
   assert.equal(known, requests.slice(0, 2).flat().filter(isSent).length)
   assert.deepEqual(refusalOf(await send(target, requests[0] ?? [])), [409, 'conflict'])
@@ -148,7 +148,7 @@ test('an import can be repeated; it refuses an environment that has other rows',
   const refused = async (lines: string[], reason: RegExp) => {
     const { status, text } = await send(target, [head, ...lines], true)
     assert.ok(status === 409 || status === 400, text)
-    // Numbers in the reasons are without the first line.
+    // Subtract the head line from the line numbers in the message.
     assert.match(
       text.replace(/lines\[(\d+)\]/, (_, at: string) => `lines[${Number(at) - 1}]`),
       reason,
@@ -179,7 +179,7 @@ test('an import can be repeated; it refuses an environment that has other rows',
   const record = linesOf(whole).find((line) => typeOf(line) === 'issueRecord') ?? ''
   await refused([record.replace(/"payload(Text)?":.*$/, '"payloadText":"{","evidence":{}}')], /invalid payload/)
   await refused([record.replace(/"id":"[^"]*"/, '"id":"constructor"')], /invalid id|another issueRecord/)
-  // What readers could not read.
+  // Words that readers do not know.
   for (const [type, member] of [
     ['run', 'status'],
     ['approval', 'status'],
@@ -190,7 +190,7 @@ test('an import can be repeated; it refuses an environment that has other rows',
     const line = { ...ofType(whole, type)[0], [member]: 'constructor' }
     await refused([JSON.stringify(line)], new RegExp(`lines\\[0\\] has an invalid ${member}`))
   }
-  // What no table can hold.
+  // Values that no table accepts.
   const { createdAt, ...request } = ofType(whole, 'approval')[0] ?? assert.fail('no approval')
   for (const missing of [{}, { createdAt: null }]) {
     await refused([JSON.stringify({ ...request, ...missing })], /lines\[0\] has no createdAt/)

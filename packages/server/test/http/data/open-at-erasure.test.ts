@@ -1,4 +1,4 @@
-/** What is open while its data is erased: streams, runs that are followed, and long polls. */
+/** Streams, followed runs and long polls that are open while their data is erased. */
 import assert from 'node:assert/strict'
 import { randomBytes } from 'node:crypto'
 import { test } from 'node:test'

@@ -9,7 +9,7 @@ import type { ParquetEvent } from '../../../src/http/data/parquet-thread.ts'
 import { createParquetFiles } from '../../../src/http/data/parquet-file.ts'
 import { eventually } from '../../setup/eventually.ts'
 
-/** The threads that were started since. */
+/** Collects the threads that are started from now on. */
 function watchThreads(t: TestContext): Worker[] {
   const started: Worker[] = []
   const add = (message: unknown) => void started.push((message as { worker: Worker }).worker)

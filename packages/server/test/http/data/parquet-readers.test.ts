@@ -78,7 +78,7 @@ after(async () => {
 
 const none = { cost: null, totalTokens: null, unpricedCalls: 0, userId: null, tags: [], failureMessage: null }
 const EXPECTED = [
-  // More than 32 bits.
+  // A number of tokens that needs more than 32 bits.
   { ...none, runId: 'a-known', startedAt: LATE, cost: 1.125, totalTokens: 9_000_000_000 },
   { ...none, runId: 'b-free', startedAt: LATE, cost: 0, totalTokens: 5 },
   { ...none, runId: 'c-unknown', startedAt: LATE, unpricedCalls: 1 },
@@ -116,12 +116,12 @@ test('hyparquet reads every value, time and null', async () => {
   assertRows(plain, 'hyparquet')
 })
 
-/** How each calls a time with a zone. */
+/** The name of each reader for the type of a time with a zone. */
 const TIME_TYPES = {
   duckdb: /^TIMESTAMP WITH TIME ZONE$/,
   pandas: /^datetime64\[ms, UTC\]$/,
   polars: /^Datetime\(.*ms.*UTC.*\)$/,
-  // In UTC, and without saying so.
+  // fastparquet returns UTC, but its type has no zone.
   fastparquet: /^datetime64\[ms\]$/,
 }
 
@@ -136,7 +136,7 @@ for (const [reader, timeType] of Object.entries(TIME_TYPES)) {
         reader === 'fastparquet' ? read.rows.map((row, at) => ({ ...row, tags: EXPECTED[at]!.tags })) : read.rows
       assertRows(rows, `${reader} ${read.version} in ${zone}`)
       assert.match(read.timeType, timeType)
-      // Of two known costs, 1.125 and 0. With zeros for those that are not known, it would be half.
+      // The mean of the two known costs, 1.125 and 0. If unknown costs counted as zero, the mean would be half of it.
       assert.equal(read.meanCost, 0.5625)
       t.diagnostic(`${reader} ${read.version}`)
     }

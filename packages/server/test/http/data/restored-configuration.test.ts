@@ -94,7 +94,7 @@ test('whatever is imported, the revision is the digest of what is served', { tim
       const sent = [...some, ...changed]
       const head = linesOf(whole)[0] ?? ''
       await send(target, [head])
-      // Some are refused; what came before them stays.
+      // Some of these requests are refused; the rows of earlier requests stay.
       for (let at = 0; at < sent.length; at += 3) await send(target, [head, ...sent.slice(at, at + 3)], true)
       const { prompts, policies } = await served(target.environmentId)
       const deployed = await service.operator<{ items: { id: string }[] }>(

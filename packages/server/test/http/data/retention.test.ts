@@ -107,7 +107,7 @@ test('a preview counts runs without removing them, by given or current settings'
   assert.equal(sent.status, 200)
   const home = `/environments/${environmentId}/retention`
   const preview = async (query: string) => (await service.operator<RetentionPreview>(`${home}/preview${query}`)).body
-  // It arrived now, so it is not old yet.
+  // The run arrived just now, so it is not old yet.
   const counted = await preview('?runDays=7&approvalDays=7')
   assert.deepEqual(counted.settings, { ...KEEP_ALL, runDays: 7, approvalDays: 7 })
   assert.deepEqual([counted.runs.exact, counted.runs.runs], [true, 0])

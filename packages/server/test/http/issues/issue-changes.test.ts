@@ -53,7 +53,7 @@ test('an issue is resolved, ignored and reopened, each from the states that allo
     ['reopen', 'OPEN'],
   ]
   for (const [verb, state] of steps) {
-    // Who was affected is counted only where one issue is read.
+    // `affectedUsers` is only in the answer about one issue, not in lists.
     const { affectedUsers, ...before } = await read(id)
     assert.equal(affectedUsers, 0)
     const answer = await post(`${id}/${verb}`)

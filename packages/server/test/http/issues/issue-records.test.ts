@@ -18,7 +18,7 @@ after(() => service.close())
 const read = async (id: string): Promise<Answer<IssueRecordDetail>> =>
   service.operator(`/environments/${service.environmentId}/issue-records/${id}`)
 
-/** The place of the field for which a record was rejected. */
+/** The pointer to the field for which a record was rejected. */
 async function faultOf(record: unknown): Promise<string | undefined> {
   const answer = await submit(service, record)
   assert.equal(answer.status, 400, `${JSON.stringify(record).slice(0, 200)} -> ${answer.text}`)

@@ -29,7 +29,7 @@ test('every kind is measured from what was recorded, and tells webhooks once', a
   await service.record([call, paid, failed])
   const rules = [
     { name: 'errors', kind: 'error_rate', threshold: 99, leastRuns: 1 },
-    // Five are the least if it does not say: one failed run of one is no 100 percent.
+    // Without `leastRuns`, the rule needs five runs: one failed run of one does not count as 100 percent.
     { name: 'few', kind: 'error_rate', threshold: 99 },
     { name: 'cost', kind: 'cost', threshold: 3.99 },
     { name: 'budget', kind: 'budget', threshold: 5 },
@@ -317,7 +317,7 @@ test('an alert of an archived environment is not checked', async () => {
   replyOf('createAlert', await service.operator(`${place}/alerts`, { body: { ...rule, name: 'archived' } }))
   replyOf('createAlert', await create({ ...rule, name: 'in use' }))
   const alerts = async (list: string) => replyOf('listAlerts', await service.operator(list)).items
-  // Due later than the other one, and checked after it.
+  // The alert of the archived environment would be checked before this one.
   await eventually(async () => {
     const used = (await alerts(at('alerts'))).find(({ name }) => name === 'in use')
     return used?.checkedAt ? used : null
@@ -384,7 +384,7 @@ test('an alert ends the share of a version that fails, tells webhooks why, and l
   )
   await eventually(async () => (await shares())['failing'] === null, 'the share ends')
   assert.deepEqual(await shares(), { failing: null, fine: 30 })
-  // The job's publication is served as soon as this process looks at the revision again.
+  // The process serves the job's publication once it has polled the revision again.
   await eventually(async () => {
     const headers = { 'x-api-key': key }
     const config = await service.api<{ prompts: { name: string; version: string; share?: object }[] }>(
@@ -407,7 +407,7 @@ test('an alert ends the share of a version that fails, tells webhooks why, and l
   assert.deepEqual([change?.by, change?.share], ['alert New prompts', { version: '2', percent: 0 }])
   assert.match(change?.note ?? '', /^Ended by the alert New prompts: Version 2 of failing/)
 
-  // It still fires, and a new share of the version has no runs yet.
+  // The alert still fires, but it does not end a new share of the version, which has no runs yet.
   const item = { kind: 'prompt', id: failing.id, version: '2', share: 10 }
   await service.operator(of('deployments'), { body: { items: [item] } })
   await checked()

@@ -54,7 +54,7 @@ async function add(person: Browser, browser = push.newBrowser()): Promise<PushBr
   return Object.assign(browser, { id: added.id })
 }
 
-/** A person who wants to know everything of the environment, with a browser. Earlier ones no longer do. */
+/** Adds a person with a browser who gets all notifications of the environment. The previous person gets none from now on. */
 let latest: Browser | null = null
 async function listener(email: string, choice: Partial<Choice> = {}): Promise<[Browser, PushBrowser & { id: string }]> {
   if (latest) await change(latest, { environments: [] })
@@ -67,11 +67,11 @@ async function listener(email: string, choice: Partial<Choice> = {}): Promise<[B
 
 const arrived = (browser: PushBrowser, count = 1) =>
   eventually(() => (browser.pushes.length >= count ? browser.pushes[count - 1] : undefined), `message ${count}`)
-/** Everything that was queued has been told, after the pauses between messages. */
+/** Waits until all queued notifications are sent. Moves the clock past the pauses between them. */
 async function settled(): Promise<void> {
   await eventually(async () => {
     clockMs += PAUSE
-    // The server shows one reading of its work for a second.
+    // The server caches the size of its work queue for a second.
     await wait(1_100)
     return !/tacho_work_items\{kind="notify_people"\} [1-9]/.test((await service.call('/metrics')).text)
   }, 'all to be told')
@@ -115,7 +115,7 @@ test('a request for approval reaches a browser, with ids only, and the text is r
 
 test('a flood is a few messages, which say how many wait', async () => {
   const [person, browser] = await listener('flood@example.com')
-  // At once: on a slow machine, one after the other would take longer than messages are held together.
+  // Send all requests at once. In turn, they could take longer than the time within which messages are combined.
   await Promise.all(Array.from({ length: 40 }, () => calls.ask({ timeoutMs: 60 * MINUTE })))
   await arrived(browser)
   const sentAt = clockMs
@@ -232,7 +232,7 @@ test('a browser that its push service no longer knows is removed; a failure is t
   push.answerWith(other, 503)
   clockMs += PAUSE
   await calls.ask({ timeoutMs: 24 * 60 * MINUTE })
-  // The time of the next attempt is chosen a moment after one has arrived.
+  // Move the clock repeatedly, because the time of the next attempt is stored only after the previous attempt.
   for (const attempts of [3, 4, 5, 6, 7]) {
     await eventually(() => {
       if (other.attempts < attempts) clockMs += MINUTE

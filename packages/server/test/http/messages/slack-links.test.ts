@@ -1,4 +1,4 @@
-/** Who a Slack user is: links of Slack users to people, by codes that only the person who pressed sees. */
+/** Links of Slack users to accounts, by codes that only the person who pressed the button sees. */
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { LIMITS } from '@tacho/contract/engine/limits.ts'
@@ -55,7 +55,7 @@ test('a webhook decides approvals of its own environment only, and its codes are
   const tenant = await service.newTenant('next tenant')
   const theirs = await newWebhook('/services/next', {}, tenant.environmentId)
   const { id } = await newApproval()
-  // The same Slack user, and the same secret, in another tenant: the link is of one webhook.
+  // The same Slack user and signing secret in another tenant are not linked: a link belongs to one webhook.
   const asked = await press(id, { user: 'U-jan', to: theirs })
   assert.equal(asked[0]?.response_type, 'ephemeral')
   const code = /#[^.]+\.([^|>]+)\|/.exec(asked[0]?.text ?? '')?.[1] ?? ''
@@ -65,7 +65,7 @@ test('a webhook decides approvals of its own environment only, and its codes are
     404,
   )
   assert.equal((await stateOf(id)).status, 'PENDING')
-  // Somebody who decides there finds no approval of another environment.
+  // A linked person of the other tenant cannot decide an approval of this environment.
   const owner = await newPerson(service, 'owner-there@example.com', 'owner', tenant.workspaceId)
   const there = `${home(tenant.environmentId)}/webhooks/${theirs.id}/slack-links/confirm`
   assert.equal((await owner.post(there, { code })).status, 200)

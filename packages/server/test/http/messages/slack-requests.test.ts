@@ -1,4 +1,4 @@
-/** What of a request counts that says it is from Slack: its signature, its size and its rate, and where it is answered. */
+/** Checks of requests from Slack: signature, size, rate, and the address that gets the answer. */
 import assert from 'node:assert/strict'
 import { randomUUID } from 'node:crypto'
 import { once } from 'node:events'
@@ -97,7 +97,7 @@ test('Slack is answered only where the webhook sends its messages', async () => 
   for (const address of [responseUrl, 'no address', 'file:///etc/passwd']) {
     assert.equal((await post(payloadOf(id, { user: lee.user, responseUrl: address }))).status, 200)
   }
-  // The decision counts; the message follows the next press.
+  // The decision is stored although the message could not be updated. The next press updates it.
   assert.equal((await stateOf(id)).status, 'APPROVED')
   const [replaced] = await press(id, { user: lee.user })
   assert.ok(JSON.stringify(replaced).includes('APPROVED'))
@@ -110,7 +110,7 @@ test('a webhook takes presses up to its rate, and tells one over it when to come
   const pressed = (count: number) =>
     Promise.all(Array.from({ length: count }, () => postOnce(payloadOf(randomUUID(), {}), { to })))
   for (const { status } of await pressed(LIMITS.slackRequestsPerSecond)) assert.equal(status, 200)
-  // A slow machine needs more than a second for a round, which begins a new window.
+  // Try several rounds: on a slow machine, one takes more than a second, and then the limit's window begins again.
   let refused: Answer | undefined
   for (let round = 0; !refused && round < 20; round++) {
     refused = (await pressed(LIMITS.slackRequestsPerSecond + 1)).find(({ status }) => status !== 200)

@@ -23,7 +23,7 @@ interface Received {
 let service: Service
 let receiver: Server
 const received: Received[] = []
-/** Where a message differs from the contract. */
+/** Differences of messages from the contract's schema. */
 const misfits: unknown[] = []
 
 before(async () => {

@@ -1,4 +1,4 @@
-/** The service keeps its OpenAPI documents, read by a program that is not ours: Schemathesis. */
+/** Schemathesis, a program of others, checks the service against its OpenAPI documents. */
 import assert from 'node:assert/strict'
 import { execFile } from 'node:child_process'
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
@@ -16,7 +16,7 @@ type OperationName = keyof typeof OPERATOR_ROUTES
 const HOOKS = fileURLToPath(new URL('hooks.py', import.meta.url))
 const UNKNOWN_ID = '01900000-0000-7000-8000-000000000000'
 const RUN_MS = 850_000
-/** Its client reads all variables before each request: those of npm take a third of its processor time. */
+/** Variables that Schemathesis gets. Its client reads all before each request; npm's take a third of its processor time. */
 const KEPT = ['PATH', 'HOME', 'TMPDIR', KEPT_BYTECODE].map((name) => [name, process.env[name]])
 const ENVIRONMENT = { ...Object.fromEntries(KEPT), NO_COLOR: '1' }
 
@@ -124,7 +124,7 @@ function configuration(parameters: Record<string, string>): string {
     'allow-x00 = false',
     'database = "none"',
     '[checks.negative_data_rejection]',
-    // A batch judges each event.
+    // The schema of a batch does not apply: invalid events are rejected one by one, with status 200.
     'enabled = false',
     '[[operations]]',
     `include-operation-id = ${JSON.stringify(stricter)}`,
@@ -138,7 +138,7 @@ function configuration(parameters: Record<string, string>): string {
   return `${lines.join('\n')}\n`
 }
 
-/** Without the large bodies of the commands that reproduce a failure. */
+/** Removes the large bodies from the commands that reproduce a failure. */
 function shortened(output: string): string {
   const lines = output.split('\n').map((line) => line.slice(0, 600))
   return lines.join('\n').slice(-20_000)

@@ -29,7 +29,7 @@ type Ids = Record<string, string>
 interface Estate extends EngineService {
   own: PopulatedTenant
   foreign: PopulatedTenant
-  /** A role: a token of the own workspace. `foreign`: of an owner of the other workspace. `installation`: of all workspaces. */
+  /** A token with this role in `own`; `foreign`: of the other workspace's owner; `installation`: of an installation owner. */
   tokenOf(who: Caller): Promise<string>
 }
 
@@ -129,7 +129,7 @@ async function inParallel<Item>(of: readonly Item[], work: (item: Item) => Promi
 
 const forEachRow = inParallel<Row>
 
-/** Each waits for other things than the other. */
+/** At the same time, because one engine's requests can run while the other's wait. */
 const onEachEngine = (work: (estate: Estate) => Promise<void>) => Promise.all(estates.map(work))
 
 const options = { timeout: 900_000 }
@@ -162,7 +162,7 @@ test('another workspace, and its objects addressed through one’s own, look lik
         const nobody = await ask(estate, await token(), row, within(own, unknown(foreign)))
         assert.deepEqual(named, nobody, `${engine} ${row.name} as ${role}, in their own workspace`)
       }
-      // And the reverse.
+      // The other workspace's owner has no access to this one.
       const [status] = await ask(estate, await tokenOf('foreign'), row, own.ids)
       assert.equal(status, 404, row.name)
     })
@@ -213,7 +213,7 @@ test("a role below the endpoint's is rejected, the role itself is accepted", opt
   })
 })
 
-/** Rows that archive and restore ran side by side. */
+/** Restores what the rows archived: rows that archive and rows that restore ran at the same time. */
 async function inUseAgain({ service, own }: Estate): Promise<void> {
   for (const path of [`/workspaces/${own.workspaceId}`, `/environments/${own.environmentId}`]) {
     const { status, text } = await service.operator(`${path}/restore`, { body: {} })
@@ -260,7 +260,7 @@ test('the public API requires a valid key with every scope of the endpoint', opt
   })
 })
 
-/** Rows that another tenant can ask for something of this one, each with a credential and ids of the asking tenant. */
+/** Requests in which a tenant can name objects of another one, each with a credential and ids of the asking tenant. */
 function tenantRows({ own }: Estate, token: () => Promise<string>) {
   const operator = rows.filter(namesTenant)
   return [
@@ -292,7 +292,7 @@ test('a key of another environment finds nothing by the ids of this one', option
   })
 })
 
-/** Kinds of objects that a text can name whose name does not say which, and a few of them for all other texts. */
+/** Kinds of objects to try where a member can name several kinds, and a few of them for all other texts. */
 const NAMED = 'runId agentId promptId policyId operatorId issueId approvalId environmentId'.split(' ')
 const FEW = ['runId', 'operatorId']
 
@@ -307,7 +307,7 @@ function valuesFor({ at, schema }: NamingPlace, { ids }: PopulatedTenant): strin
   return kinds.map((kind) => ids[kind] ?? '').filter((id) => id.length > 1 && fits(id))
 }
 
-/** Unknown, and of the same form. */
+/** An unknown id of the same form. */
 const unlike = (id: string) => (id.length === 36 ? randomUUID() : `${id.slice(0, 6)}-${randomUUID().slice(0, 8)}`)
 
 test(
@@ -321,7 +321,7 @@ test(
           namingPlaces(asker.row.route[part]).map((place) => ({ ...asker, part, place })),
         ),
       )
-      // What is stored or erased under a foreign id would be found by it later.
+      // In this order, because a read would find what an earlier request stored or erased under a foreign id.
       const turnOf = ({ row: { name, route } }: PlaceOfRow) =>
         route.method === 'GET'
           ? 'reads'
@@ -355,7 +355,7 @@ interface PlaceOfRow {
 
 async function looksUnknown(estate: Estate, { row, credential, part, place }: PlaceOfRow, value: string) {
   const nothing = unlike(value)
-  // Each request has a sample of its own, because names in it are taken once.
+  // Make a new sample for each request, because the names in it must be unique.
   const samples = (given: string) => samplesWith(sampleOfRow(row)[part], place, given)
   const askWith = async (filled: unknown) =>
     send(estate, await credential(), row, estate.own.ids, { ...sampleOfRow(row), [part]: filled })
@@ -374,7 +374,7 @@ async function looksUnknown(estate: Estate, { row, credential, part, place }: Pl
 
 const isEmptyList = (text: string) => text.includes('"items":[]')
 
-/** What changes by itself: exports are in the log, messages are sent, alerts are measured. */
+/** Answers that change without a request: the log lists exports, messages are sent, alerts are checked. */
 const MOVES = /Alert|Audit|export|Delivery|Deliveries|Webhook|Tokens|Erasure|Simulation/i
 
 /** Every read of the other workspace, as an owner of the installation. */

@@ -24,7 +24,7 @@ const WITHOUT_DECLARED_ENTRY = [
   'startOidc',
   'openInvitation',
   'acceptInvitation',
-  // They change nothing that counts yet.
+  // These take effect only when they are confirmed.
   'addSecondFactor',
   'openSlackLink',
   'previewErasure',

@@ -41,7 +41,7 @@ test('a token over its limit gets 429 with Retry-After, and the headers of its l
   assert.ok(answers.some(({ status }) => status === 200))
   for (const answer of refused) {
     assert.equal(answer.headers.get('retry-after'), '1')
-    // The limit of the token or of the address, which is the same for all requests.
+    // The header shows the limit of the token or that of the address. All requests come from one address.
     assert.match(answer.headers.get('ratelimit-limit') ?? '', /^(5|20)$/)
     assert.equal((answer.body as { code: string }).code, 'rate_limited')
   }

@@ -82,7 +82,7 @@ test('a role by hand stays below a higher one of a group, and comes back after i
   assert.deepEqual(await rolesWith('bob', ['acme-all']), { everywhere: null, own: 'approver' })
   assert.deepEqual(await rolesWith('bob', ['acme-admins']), { everywhere: null, own: 'admin' })
   assert.deepEqual(await rolesWith('bob', undefined), { everywhere: null, own: 'approver' })
-  // By hand, while a group gives it.
+  // An admin changes a role that comes from a group.
   await rolesWith('bob', ['acme-admins'])
   const { items } = replyOf('listOperators', await service.operator(`/workspaces/${acme}/operators`))
   const id = items.find(({ email }) => email === 'bob@example.com')?.id
@@ -107,14 +107,14 @@ test('claims that are odd, forged or too many give no role', async () => {
   ]) {
     assert.equal(await rolesWith('eve', groups), null, JSON.stringify(groups).slice(0, 60))
   }
-  // Of the userinfo endpoint alone: nobody signed it.
+  // Groups that only the userinfo endpoint returns do not count, because they are not signed.
   const { fault } = provider
   provider.fault = 'groups only in userinfo'
   assert.equal(await rolesWith('eve', ['acme-admins']), null)
   provider.fault = fault
   // An unverified address makes no account.
   assert.equal(await rolesWith('eve', ['acme-admins'], { email_verified: false }), null)
-  // The name of a group of the mapping, although every object has such a member.
+  // A group named `constructor` is mapped, although every JavaScript object has such a member.
   assert.deepEqual(await rolesWith('con', ['constructor']), { everywhere: null, own: 'owner' })
   assert.deepEqual(await rolesWith('con', many), { everywhere: null, own: 'owner' }, 'the last owner of acme stays')
 })

@@ -149,7 +149,7 @@ test('a person of another issuer with the same subject gets no account, and move
   const links = replyOf('listInstallationAudit', await running.operator(query)).items.map(({ detail }) => detail)
   assert.deepEqual(links, [{ issuer: latter.issuer }, { issuer: former.issuer }])
 
-  // Another person of the new issuer has got the address: only an invitation gives them the account.
+  // A person of the new issuer has this address now. They get the account only by an invitation.
   latter.person = person('3', 'ann@example.com')
   assert.equal(await goThrough(openBrowser(running)), '/?sign-in=refused')
   await invite(running, 'ann@example.com', 'viewer', workspace)
@@ -230,7 +230,7 @@ test('another person of the provider does not get the account of a linked addres
   const ann = openBrowser(service)
   await goThrough(ann)
   const id = replyOf('readMe', await ann.get('/me')).id
-  // Her address changed at the provider: she keeps her account, and gets no other person's invitation.
+  // Her address changes at the provider to one with an invitation. She keeps her account, and the invitation is not hers.
   await invite(service, 'eve@example.com', 'owner', workspaceId)
   provider.person = person('ann', 'eve@example.com')
   const moved = openBrowser(service)

@@ -1,4 +1,4 @@
-/** What checking passwords costs: the same for every address, and in turns of those who ask. */
+/** Checking a password takes equally long for every address, and callers take turns. */
 import assert from 'node:assert/strict'
 import { createHook } from 'node:async_hooks'
 import { test, type TestContext } from 'node:test'
@@ -15,7 +15,7 @@ function countHashes(t: TestContext): () => number {
   return () => count
 }
 
-/** As a proxy passes it on. */
+/** Signs in as if through a proxy, which names the client's address. */
 const signInFrom = (service: Service, address: string, email: string, password: string) =>
   service.call('/operator/v1/sign-in', { body: { email, password }, headers: { 'x-forwarded-for': address } })
 
@@ -70,7 +70,7 @@ test('the sign-ins of one address do not hold up those of another', async (t) =>
   const meanwhile = checked - before
   assert.equal(own.status, 200)
   const all = await Promise.all(attack)
-  // Twenty of the attack wait.
+  // 20 requests of the attack wait in the queue.
   assert.ok(meanwhile <= 10, `answered after ${meanwhile} more of the attack`)
   assert.deepEqual(new Set(all), new Set([401, 'Too many passwords are being checked']))
 })

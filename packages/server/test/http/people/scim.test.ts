@@ -60,7 +60,7 @@ const scim = (path: string, method?: Method, body?: unknown, token = TOKEN): Pro
   })
 const patch = (path: string, ...Operations: object[]) => scim(path, 'PATCH', { schemas: [PATCH], Operations })
 
-/** As Entra ID sends it. */
+/** Creates a user as Entra ID does. */
 async function newUser(name: string, more: object = {}): Promise<Resource> {
   const answer = await scim('/Users', 'POST', {
     schemas: [USER, 'urn:ietf:params:scim:schemas:extension:enterprise:2.0:User'],
@@ -112,7 +112,7 @@ test('without its token, nothing is answered', async () => {
     assert.equal(answer.status, 401)
     assert.match(answer.headers.get('www-authenticate') ?? '', /^Bearer/)
   }
-  // And it is good for nothing else.
+  // The SCIM token is valid for SCIM only.
   const me = await service.call('/operator/v1/me', { headers: { authorization: `Bearer ${TOKEN}` } })
   assert.equal(me.status, 401)
 })
@@ -241,7 +241,7 @@ test('groups give roles at once, and take them away', async () => {
   assert.equal(await roleOf(id), 'viewer')
   assert.equal((await patch(`/Groups/${admins}`, { op: 'Add', path: 'members', value: [{ value: id }] })).status, 200)
   assert.equal(await roleOf(id), 'admin')
-  // A sign-in without a claim of groups changes nothing: the directory says them.
+  // A sign-in without a groups claim changes nothing, because the directory manages the groups.
   const bob = await signedIn('bob')
   assert.equal((await bob?.get(`/workspaces/${acme}/environments`))?.status, 200)
   assert.equal(await roleOf(id), 'admin')
@@ -251,7 +251,7 @@ test('groups give roles at once, and take them away', async () => {
   assert.equal(await roleOf(id), null)
   await patch(`/Groups/${staff}`, { op: 'replace', path: 'members', value: [{ value: id }] })
   assert.equal(await roleOf(id), 'viewer')
-  // A group gives what its name says now.
+  // The current name of a group determines the role.
   await patch(`/Groups/${staff}`, { op: 'replace', value: { displayName: 'former staff' } })
   assert.equal(await roleOf(id), null)
   await patch(`/Groups/${staff}`, { op: 'replace', path: 'displayName', value: 'staff' })
@@ -276,7 +276,7 @@ test('a deactivated person is out at once: sessions, tokens and sign-in; activat
   const made = replyOf('createInstallationToken', await carl.post('/tokens', { name: 'mine', role: 'owner' }))
   const withToken = () => service.call('/operator/v1/me', { headers: { authorization: `Bearer ${made.token}` } })
   assert.deepEqual([(await carl.get('/me')).status, (await withToken()).status], [200, 200])
-  // Entra ID sends the word.
+  // Entra ID sends `False` as a text.
   const out = await patch(`/Users/${id}`, { op: 'Replace', path: 'active', value: 'False' })
   assert.deepEqual([out.status, out.body.active], [200, false])
   assert.deepEqual([(await carl.get('/me')).status, (await withToken()).status], [401, 401])

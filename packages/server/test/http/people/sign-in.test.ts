@@ -245,7 +245,7 @@ test('a changed password ends sign-ins that wait for their second factor', async
   assert.deepEqual(refusalOf(await withCode.post('/sign-in/code', { code })), [401, 'unauthenticated'])
   const late = await withRecovery.post('/sign-in/recovery-code', { code: recovery })
   assert.deepEqual(refusalOf(late), [401, 'unauthenticated'])
-  // Neither code was used up: the new password takes them.
+  // Neither code was used, so both are accepted with the new password.
   const fresh = openBrowser(service)
   await fresh.post('/sign-in', { email, password: change.newPassword })
   replyOf('signInWithRecoveryCode', await fresh.post('/sign-in/recovery-code', { code: recovery }))
@@ -281,7 +281,7 @@ test('sign-ins and rejected attempts are logged, without passwords or codes', as
   const email = 'jack@example.com'
   await newPerson(service, email, 'viewer', workspaceId)
   await openBrowser(service).post('/sign-in', { email, password: 'a wrong password' })
-  // The reply does not wait for the entry, because its time would tell that the account exists.
+  // The reply does not wait for the audit entry: its timing would reveal that the account exists.
   const entries = async () => {
     const { items } = replyOf('listInstallationAudit', await service.operator('/audit'))
     return items.filter(({ actor }) => actor.name === email)

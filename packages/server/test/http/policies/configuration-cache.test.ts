@@ -28,7 +28,7 @@ function setUp({ maxBytes = 1_000_000 } = {}) {
     put: (revision: string, environmentId = ENV) => inForce.set(environmentId, revision),
     heard: (revision: number) => cache.observeRevision(revision, clock),
     pass: (ms: number) => (clock += ms),
-    /** Answers of the store wait until the returned function is called. */
+    /** Delays the answers of the store until the returned function is called. */
     holdAnswers() {
       const held = Promise.withResolvers<void>()
       hold = held.promise

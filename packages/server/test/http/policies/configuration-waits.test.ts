@@ -88,7 +88,7 @@ test('a key that is revoked during the wait gets 401 at once', async () => {
     )
     const { status, text, ms } = await reply
     assert.deepEqual([status, text.includes(policyId)], [401, false])
-    // At once, and no other key.
+    // The reply comes at once, and other keys go on waiting.
     assert.ok(ms < 15_000, `${ms}`)
     assert.deepEqual([(await other).status, await waiting()], [304, 0])
   }

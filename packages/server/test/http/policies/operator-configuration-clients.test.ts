@@ -23,13 +23,13 @@ test('the polls of clients say which revision each has, after a restart too; oth
   const now = (await load(second)).headers.get('etag') ?? ''
   assert.notEqual(old, now)
   assert.equal((await load(first, { 'x-service-client-id': 'slow', 'if-none-match': old })).status, 200)
-  // The listener in front of the framework, and the route.
+  // The first request is answered in front of the framework, the second one by its route.
   const given = { 'x-service-client-id': 'quick', 'if-none-match': now }
   assert.equal((await load(first, given)).status, 304)
   const byRoute = { 'x-api-key': first, ...given, 'x-service-client-id': 'route' }
   assert.equal((await service.api('/runtime-config?unknown=1', { headers: byRoute })).status, 304)
 
-  // It cannot load the configuration, and says by which it judges.
+  // This client cannot load the configuration. Its decisions name the old revision.
   const revision = old.replaceAll(/[W/"]/g, '')
   const judged = (payload: object, clientId = 'frozen') =>
     event({ clientId, eventType: 'POLICY_DECISION', payload: { action: 'ALLOW', toolName: 'refund', ...payload } })
@@ -40,7 +40,7 @@ test('the polls of clients say which revision each has, after a restart too; oth
   ]
   assert.deepEqual((await service.record(decisions)).body.accepted, 3)
 
-  // These have ended: one said so to each of the two.
+  // These two clients report their end: one in front of the framework, one to its route.
   for (const path of ['/runtime-config', '/runtime-config?unknown=1']) {
     const ending = { 'x-api-key': first, ...given, 'x-service-client-id': `ended ${path}` }
     assert.equal((await service.api(path, { headers: ending })).status, 304)

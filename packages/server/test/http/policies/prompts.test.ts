@@ -221,7 +221,7 @@ test('each version of a prompt has the results of its runs in one environment, c
       event({ eventId: '5', runId, eventType: 'SESSION_OUTCOME', payload: { status }, timestamp: NOW + n }),
     ]
   }
-  // Calls without a cost: 2.50 dollars for a million input tokens, 10 for output.
+  // Calls without a cost. The price is 2.50 dollars for a million input tokens, and 10 for output.
   const unsent = ['gpt-4o', 'our-llama'].map((model, n) => {
     const usage = { promptTokens: 1_000, completionTokens: 100 }
     const payload = { model, usage, promptVersionId: newest.versionId }

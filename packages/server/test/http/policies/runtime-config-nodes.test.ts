@@ -94,7 +94,7 @@ test('a stop on one node reaches the clients that wait on the other, and a resta
   const stops = `/environments/${items[0]?.id}/stops`
   const { etag } = await load(1)
   const waiting = Array.from({ length: 20 }, () => load(1, etag, '?wait=25'))
-  // Time to begin to wait; one that comes later is answered at once.
+  // Give the requests time to begin waiting. A later one would be answered at once.
   await Promise.race([...waiting, new Promise((resolve) => setTimeout(resolve, 300))])
   const startedAt = performance.now()
   const { id } = await operator<{ id: string }>(0, stops, { scope: 'environment', reason: 'Fire' })
@@ -125,7 +125,7 @@ test('concurrent publications on both nodes run one after another', async () => 
     inForce.map(({ id }) => id),
     ids,
   )
-  // Node 0 may have read the configuration between two publications of node 1: it has the last one within a second.
+  // Node 0 may have read the configuration between two publications of node 1. Within a second it has the last one.
   const loadLast = async () => {
     const { body } = await load(0)
     return body?.policies.length === ids.length ? body : null

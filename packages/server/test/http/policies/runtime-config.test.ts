@@ -32,7 +32,7 @@ function damage(statements: string): void {
 test('a configuration that changed on disk gets 503 with the name of the policy, until it is deployed again', async () => {
   const policy = await calls.newPolicy({ condition: 'tool.input.amount > 1000.0' })
   await calls.deploy([['policy', policy.policyId, '1']])
-  // Another revision, so that no cache answers: as after a start.
+  // Change the revision too, so that the node reads the store instead of its cache.
   damage(`UPDATE configurations SET body = replace(body, '1000.0', '9000.0'), revision = revision || 'x';
     UPDATE control SET revision = revision + 1`)
   const refused = await eventually(async () => {

@@ -42,7 +42,7 @@ async function simulated(environmentId: string, body: object = {}) {
 
 let at = Date.now() - 60 * 60 * 1000
 
-/** Its start, and its end with an output. */
+/** The start of a call, and its end with an output. */
 function called(runId: string, toolName: string, input: object, output: unknown, given: object = {}) {
   const [spanId, payload] = [randomUUID(), { toolName, input, ...given }]
   return [
@@ -76,7 +76,7 @@ test('a condition on labels counts what the run had read before each call, in it
   )
   const result = await simulated(environmentId, { action: 'REQUIRE_APPROVAL' })
   assert.deepEqual([result.calls, result.hits, result.failures, result.askedPerDay], [9, 1, 0, 1])
-  // All calls are of the last minutes: the average is over a day, and says so.
+  // All calls are from the last minutes. The average still covers a day, as `askedSince` shows.
   assert.equal(Date.parse(result.to) - Date.parse(result.askedSince ?? ''), 86_400_000)
   assert.deepEqual(
     result.hitRuns.map(({ runId, toolName }) => [runId, toolName]),

@@ -80,7 +80,7 @@ test('a simulation counts the decisions of the policy, and the runs and tools th
     { toolName: 'refund', calls: 4, hits: 3 },
     { toolName: 'search', calls: 1, hits: 0 },
   ])
-  // Only of refund: the condition matches no other tool.
+  // The fields are only those of refund, because the condition matches no other tool.
   assert.deepEqual(result.fields, [{ field: 'tool.input.amount', recorded: 4, types: { double: 4 } }])
   assert.deepEqual([result.warnings, result.failureReasons, result.moreTools], [[], [], false])
   assert.equal((await simulated({ condition, action: 'BLOCK' }, environmentId)).blocked, 3)
@@ -215,7 +215,7 @@ test('the decisions of people are compared with those of the policy, on the tool
   const others = { approved: 0, rejected: 1, expired: 0 }
   const approvalsOf = async (condition: string) => (await simulated({ condition, days: 1 })).approvals
   const isLarge = 'tool.input.amount > 50.0'
-  // The policy is about one tool. A rejected call of another tool does not contradict it.
+  // The condition names one tool, so rejected calls of other tools do not count.
   assert.deepEqual(await approvalsOf(`tool.name == "${tool}" && ${isLarge}`), { hits, others })
   // If a condition names no tool, it is compared with calls of the tools that it hits.
   const ofTools = `tool.name.endsWith("${tool}") && ${isLarge}`
@@ -246,7 +246,7 @@ test('the usage of a run counts up to the call, over pages of events and concurr
       ]),
     ).flat(),
   )
-  // The call after step n has seen n + 1 model calls and n tool calls.
+  // Before the call of step n, the run has n + 1 model calls and n tool calls.
   const hits = async (condition: string) => (await simulated({ condition }, environmentId)).hits
   assert.equal(await hits('run.toolCalls >= 690'), 20)
   assert.equal(await hits('run.totalTokens > 69000'), 20)

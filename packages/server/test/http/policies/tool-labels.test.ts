@@ -42,7 +42,7 @@ test('rules that no client could use are refused with their place', async () => 
     [[{ tool: 'a', output: ['Private'] }], /labels/],
     [[{ tool: 'a', does: ['money'], when: 'tool.output.x == 1.0' }], /reads tool.output/],
     [[{ tool: 'a', does: ['money'], when: 'has(tool . output . x)' }], /reads tool.output/],
-    // No client knows these when it gives labels.
+    // Clients do not know these variables when they assign labels.
     [[{ tool: 'a', output: ['x'], when: 'agent.name == "b"' }], /only, not agent\.name/],
     [[{ tool: 'a', output: ['x'], when: '"y" in run.labels' }], /only, not run\.labels/],
     [[{ tool: 'a', output: ['x'], when: 'run.cost > 1.0' }], /only, not run\.cost/],

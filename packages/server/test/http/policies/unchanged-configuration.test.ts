@@ -65,7 +65,7 @@ test('the listener answers the simple case; every other request goes to the fram
   const given = { 'x-api-key': key, 'if-none-match': headers.get('etag') ?? '' }
   const handled = (path: string, more: Record<string, string> = {}) =>
     handledByFramework(async () => assert.equal((await ask(path, { ...given, ...more })).text === '', true))
-  // Without recent news of the control tables, even the simple case goes to the framework.
+  // If the node has not polled the control revision recently, the framework handles even this simple request.
   await eventually(async () => (await handled(ROUTES.first)) === 0, 'the answer in front of the framework')
   assert.equal(await handled(ROUTES.framework), 1)
   assert.equal(await handledByFramework(() => ask(ROUTES.first, { 'x-api-key': key })), 1)

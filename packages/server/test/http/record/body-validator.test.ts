@@ -53,7 +53,7 @@ test('workspaces take turns on the thread, however many bodies of one wait', asy
       judged.push(workspace)
     }
     await Promise.all([...Array.from({ length: 20 }, () => send('loud')), send('quiet'), send('quiet')])
-    // Two of the other were with the thread, and one took a turn between.
+    // Two bodies of `loud` were already in the thread, and the workspaces took turns for the others.
     assert.deepEqual(
       judged.flatMap((workspace, place) => (workspace === 'quiet' ? [place] : [])),
       [3, 5],
@@ -77,7 +77,7 @@ test('patterns of a condition are compiled beside the requests of others', async
     isOver = true
     assert.ok(Array.isArray(faults))
     assert.match(faults[0]?.message ?? '', /^1:48: unknown name x/)
-    // In this thread, it would be one or two.
+    // If this thread had validated the body, the event loop would have had one or two turns.
     assert.ok(turns > 20, `${turns}`)
   } finally {
     await judge.close()

@@ -1,4 +1,4 @@
-/** Runs with missing events: found, told by an alert and by a webhook. */
+/** Runs with missing events, in lists, sums, alerts and webhooks. */
 import assert from 'node:assert/strict'
 import { once } from 'node:events'
 import { createServer, type Server } from 'node:http'
@@ -54,7 +54,7 @@ test('runs with missing events are listed, also of an agent and with a status, a
     numbered('other', 'abcde3', { agentId: 'other' }),
     event({ runId: 'plain' }),
   ])
-  // None of them is a number.
+  // Invalid event numbers are ignored.
   const wrong = [null, 7, '', 'abcde', 'abcde0', 'ABCDE1', 'abcde-1', 'abcde1..', `abcde${'z'.repeat(8)}`, ['abcde1']]
   await service.record(wrong.map((n) => numbered('wrong', n, { dropped: 'many' })))
   assert.deepEqual(await runIds('?completeness=GAPS'), ['gaps', 'other'])
@@ -127,7 +127,7 @@ test('what is missing is summed up by client and by agent, the greatest loss fir
   const ofClient = (clientId: string, agentId: string) => ({ clientId, agentId, agentName: `Agent ${agentId}` })
   const dropped = { queue_full: [3, NOW], failed: [1, NOW - 9] }
   await send([
-    // Words of every object are ids like others.
+    // Names of members of Object.prototype are valid ids.
     numbered('one', 'abcde1', ofClient('__proto__', 'constructor')),
     numbered('one', 'abcde6.', { ...OUTCOME, ...ofClient('__proto__', 'constructor'), dropped }),
     numbered('one', 'worke1.', ofClient('worker', 'constructor')),
@@ -185,7 +185,7 @@ test('what is missing is summed up by client and by agent, the greatest loss fir
 test('sums look at a bounded number of SDK instances, the newest runs first, and say how far', async () => {
   const { environmentId } = await service.newTenant('many')
   const key = await service.newKey({ scopes: [...SCOPES], environmentId })
-  // 50 instances of a run, which is the most that it keeps; each lost its first event.
+  // Each run has 50 SDK instances, its maximum, and each instance lost its first event.
   const runs = Math.ceil(LIMITS.summedRecorders / 50) + 150
   for (let run = 0; run < runs; run += 2) {
     const events = Array.from({ length: 100 }, (_, n) => {

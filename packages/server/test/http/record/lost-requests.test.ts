@@ -57,7 +57,7 @@ test('a key without the scope loses its requests too, and what is retried is not
   assert.match((await keyOf(service, 'reader'))?.lastLostReason ?? '', /lacks events:write/)
 })
 
-/** As a client of gRPC: over HTTP/2 without an upgrade. */
+/** Calls like a gRPC client: over HTTP/2 without an upgrade. */
 async function call(url: string, headers: IncomingHttpHeaders): Promise<IncomingHttpHeaders> {
   const session: ClientHttp2Session = connect(url)
   const stream = session.request({ ':method': 'POST', te: 'trailers', ...headers })
@@ -83,7 +83,7 @@ test('gRPC gets a status of gRPC that names http/protobuf, and counts as lost', 
   assert.match(String(answer['grpc-message']), /OTEL_EXPORTER_OTLP_PROTOCOL=http\/protobuf/)
   await eventually(async () => (await keyOf(service, 'grpc'))?.lostRequests === 1, 'a lost request')
   assert.equal((await call(service.url, { ':path': '/', 'content-type': 'text/plain' }))[':status'], 505)
-  // Behind a proxy that speaks HTTP/1.1 to the service.
+  // The same through a proxy that uses HTTP/1.1 to the service.
   const headers = { 'x-api-key': key, 'content-type': 'application/grpc' }
   const reply = await fetch(service.url + path, { method: 'POST', headers, body: 'x' })
   assert.match(reply.headers.get('grpc-message') ?? '', /http\/protobuf/)

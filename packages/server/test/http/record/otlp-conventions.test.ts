@@ -321,7 +321,7 @@ test('the run of a failed trace says why', async () => {
   })
 })
 
-/** Sent twice: a retry counts nothing again. */
+/** Sends the records twice, because a retry must not count again. */
 async function session(runId: string, logs: unknown) {
   for (let times = 0; times < 2; times++) {
     const { status, body } = await send(logs, 'logs')

@@ -77,7 +77,7 @@ test('a request has at most 500,000 values, however small they are', async () =>
       content,
     ])
   }
-  // An attribute, its value and its list, and empty values of two bytes each.
+  // A protobuf attribute whose value is a list of empty values, of two bytes each.
   const listOf = (values: number): Buffer => {
     const empty = Buffer.alloc(2 * (values - 3))
     for (let at = 0; at < empty.length; at += 2) empty[at] = 0x0a
@@ -95,7 +95,7 @@ test('a request has at most 500,000 values, however small they are', async () =>
   }
   assert.equal((await sendProtobuf(listOf(LIMITS.otlpValues))).status, 200)
   assert.equal((await sendProtobuf(listOf(LIMITS.otlpValues + 1))).status, 413)
-  // A bracket and a comma each.
+  // Each list counts twice: for its bracket and for its comma.
   const lists = Buffer.from(`{"resourceSpans":[],"lists":[${'[],'.repeat(LIMITS.otlpValues / 2)}[]]}`)
   assert.equal((await send(lists)).status, 413)
 })

@@ -72,7 +72,7 @@ test(
       ofRun.set(runId, nanos)
       expectedNanos += nanos
     }
-    // Each conversation has a cost, and the cache saves a good part of the whole.
+    // Each conversation has a cost, and the cache saves a large part of the sum.
     assert.ok([...ofRun.values()].every((nanos) => nanos > 0))
     assert.ok(allCached * 1_250 > expectedNanos / 4)
     for (let at = 0; at < events.length; at += 100) {

@@ -55,7 +55,7 @@ onBoth('runs have an end user, tags and metadata, and are found and summed up by
     ...labelled('r3', 20, { userId: 'bob', runTags: ['beta'], runMetadata: { task: 'order' } }, 2),
     ...labelled('r4', 30, { userId: 7, runTags: 'beta', runMetadata: ['task'] }, 4),
   )
-  // The first user stays; the latest value of a key counts.
+  // The run keeps its first user. Of metadata with the same key, the latest value counts.
   await record(event({ runId: 'r3', payload: { userId: 'ann', runMetadata: { task: 'return' } } }))
   assert.deepEqual(await found('?user=ann'), ['r1', 'r2'])
   assert.deepEqual(await found('?user=ann&status=FAILED'), ['r2'])

@@ -275,7 +275,7 @@ test('who may judge sees what others judged only after judging the same, unless 
       ['tone', null, null, 1],
     ],
   })
-  // Answered is answered at the time of the question: who takes the answer back is blind again.
+  // The other scores are hidden again from a person who withdraws their own score.
   await withdraw('r', own.body.id, anna)
   assert.deepEqual((await seen(anna)).values, ['q odd', 'q true', 'tone rude'])
   assert.equal(await runs('unscored=q'), '')

@@ -173,12 +173,12 @@ test('the newest steps with an id are found without the id in an address', async
 
 test('many searches at once are answered, and recording goes on', async () => {
   await switchTo(true)
-  // As many as may wait of one token.
+  // The maximum number of waiting requests of one token.
   const searches = Array.from({ length: LIMITS.turnsWaiting / 2 }, (_, n) => search(`word${n} everywhen`))
   const recorded = await Promise.all(Array.from({ length: 20 }, () => service.record([event()])))
   assert.deepEqual(new Set(recorded.map(({ body }) => body.success)), new Set([true]))
   const answers = await Promise.all(searches)
   assert.deepEqual(new Set(answers.map(({ status }) => status)), new Set([200]))
-  // The turns are free again.
+  // Later searches get a turn again.
   assert.equal((await search('everywhen')).status, 200)
 })

@@ -6,7 +6,7 @@ import { refusalOf, replyOf } from '../web/contract.ts'
 
 const HOUR_MS = 3_600_000
 const DAY_MS = 24 * HOUR_MS
-/** Two hours ago, or three: it and the next hour are on the same day in UTC. */
+/** The start of an hour two or three hours ago, which is on the same day in UTC as the next hour. */
 const HOUR = firstOfTwoHours(Math.floor(Date.now() / HOUR_MS) * HOUR_MS - 2 * HOUR_MS)
 const iso = (time: number) => new Date(time).toISOString()
 
@@ -115,7 +115,7 @@ test('a page ends at its limit, and its cursor continues with the next hour, age
     assert.equal(page.nextCursor === null, pages === 2)
     found.push(...page.items)
     cursor = `&cursor=${page.nextCursor}`
-    // A cursor of another window.
+    // A cursor is refused with another window.
     if (pages === 0)
       assert.deepEqual(refusalOf(await usage(`${window(HOUR, HOUR + 2 * HOUR_MS)}${cursor}`)), [400, 'invalid_cursor'])
   }
@@ -314,7 +314,7 @@ test('months are those of the calendar, page by page, up to 400', async () => {
 test('by agent, points say how long people waited for runs, and the agent for decisions', async () => {
   const { environmentId } = await service.newTenant('waits')
   const key = await service.newKey({ scopes: ['events:write', 'policies:read'], environmentId })
-  // 1 to 20 seconds.
+  // Lengths from 1 to 20 seconds.
   const lengths = Array.from({ length: 20 }, (_, run) => 1_000 * (run + 1))
   const events = lengths.flatMap((ms, run) => {
     const of = { runId: `run ${run}`, agentId: 'slow', agentName: 'slow' }

@@ -12,7 +12,7 @@ import { NONE_LOST } from '../../../src/storage/tenants/tenants.ts'
 
 const PER_SECOND = 3
 
-/** The hook on one route, with two valid keys, and how often it asked for a key. */
+/** A server with the hook on one route, and two valid keys. Counts how often the hook looks up a key. */
 async function open(t: TestContext) {
   const clock = { ms: 0 }
   const monotonicNow = () => clock.ms

@@ -100,7 +100,7 @@ test('a retry during the first request must retry later; after a minute the clai
   assert.deepEqual(refusalOf(early), CONFLICT)
   assert.equal(early.headers.get('retry-after'), '1')
   now += 60_000
-  // It runs again: the name is now taken, so the key is released.
+  // The request runs again. It fails, because the name is taken, and so releases the key.
   assert.deepEqual(refusalOf(await create('running', key)), CONFLICT)
   assert.equal(made.status, 201)
   assert.deepEqual(kept('SELECT * FROM idempotency_keys WHERE idempotency_key = ?', key), [])

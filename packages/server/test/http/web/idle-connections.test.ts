@@ -34,7 +34,7 @@ test('beyond the bound, the connection that has waited longest is closed, and no
   const first = await connect(t, port)
   const second = await connect(t, port)
   held.shift()?.end('one')
-  // Waits again, so `second` has waited longest.
+  // `first` waits again from now on, so `second` has waited longest.
   first.write(REQUEST)
   await eventually(() => held.length === 2, 'the third request')
   held.pop()?.end()
@@ -57,7 +57,7 @@ test('the server has the bound', async (t) => {
   const longest = await connect(t, port)
   const others = await Promise.all(Array.from({ length: 20 }, () => connect(t, port)))
   await eventually(() => longest.destroyed, 'the longest to be closed')
-  // After some seconds, all would be closed for want of a header.
+  // Check now: after some seconds, Node would close all of them, because no header arrives.
   assert.equal(
     others.some(({ destroyed }) => destroyed),
     false,

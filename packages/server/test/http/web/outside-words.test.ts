@@ -1,4 +1,4 @@
-/** No outside word or key is mistaken for one of our own, in either routes table, on either engine. */
+/** Words from outside, such as `constructor`, are never looked up as members of objects: all routes, both engines. */
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import fc from 'fast-check'
@@ -181,7 +181,7 @@ function shapeOf({ status, body }: Answer): unknown {
 test('additional keys in a body change nothing', { timeout: 900_000 }, async () => {
   const [of] = installations
   assert.ok(of)
-  /** Only a few may wait at a time. */
+  /** Only a few simulations may wait at a time. */
   const untilSimulated = async () => {
     const path = `/environments/${of.tenant.environmentId}/simulations`
     await eventually(async () => {

@@ -47,7 +47,7 @@ test('a request waits for the answers before it; one beyond the bound closes its
       continue
     }
     socket.resume()
-    // Twice as many: each answer makes room.
+    // Twice as many requests as fit: each answer makes room for the next one.
     for (let n = 1; n <= 2 * count; n++) {
       await eventually(() => begun.length === n, `request ${n}`)
       await sleep(1)
@@ -56,7 +56,7 @@ test('a request waits for the answers before it; one beyond the bound closes its
       socket.write(requests('/', n <= count ? 1 : 0))
     }
     assert.equal(closed, 0)
-    // One that waits is never begun when its connection ends.
+    // The server never begins a waiting request if its connection ends.
     socket.write(requests('/', 2))
     await eventually(() => begun.length === 2 * count + 1, 'one more')
     socket.destroy()
@@ -130,7 +130,7 @@ test('what the parser refuses is answered last, never in the place of another an
   const post = 'POST / HTTP/1.1\r\nHost: tacho\r\nTransfer-Encoding: chunked\r\n\r\n'
   for (const [sent, answers] of [
     [`${requests('/', 2)}nonsense\r\n\r\n`, 2],
-    // Its own body is refused.
+    // The invalid chunk belongs to the body of the second request.
     [`${requests('/', 1)}${post}nonsense\r\n`, 1],
   ] as const) {
     begun.length = 0
@@ -174,7 +174,7 @@ test('a connection is read no further while what it sent ahead waits', async (t)
   socket.write(requests('/', 1) + post.repeat(count))
   await eventually(() => begun.length === 1, 'the first request')
   await sleep(50)
-  // An answer of which the client reads a part: Node reads from the connection again.
+  // The client reads a part of the answer. Node then reads from the connection again.
   begun[0]?.write('x'.repeat(8_000_000))
   await sleep(50)
   const readBytes = sockets[0]?.bytesRead ?? 0
@@ -197,7 +197,7 @@ test('unread documents and files hold one copy in memory and no open file', asyn
   const sockets: net.Socket[] = []
   for (let n = 0; n < 20; n++) {
     const socket = await connect(t, service.url)
-    // It reads the beginning of the first answer.
+    // The client reads the beginning of the first answer.
     socket.once('data', () => socket.pause()).resume()
     socket.write(requests(n % 2 === 0 ? DOCUMENT : SCRIPT, LIMITS.pipelinedRequests))
     sockets.push(socket)

@@ -94,7 +94,7 @@ test('a connection that does not read its reply is closed, and its memory is fre
   const service = await start(t)
   const sockets = await Promise.all(Array.from({ length: 20 }, () => ask(t, service)))
   await eventually(async () => (await bytesOf(service)) > 0, 'a reply in memory')
-  // Nobody reads and nobody hangs up: only the server can end this.
+  // The client neither reads nor disconnects, so only the server can end the reply.
   await eventually(async () => (await bytesOf(service)) === 0, 'the memory of replies to be freed')
   assert.equal((await service.api('/runs/run/events')).status, 200)
   for (const socket of sockets) socket.destroy()

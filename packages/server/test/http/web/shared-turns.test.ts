@@ -18,7 +18,7 @@ function turns(atOnce: number) {
   }
 }
 
-/** Of a workspace, with one of its tokens. */
+/** The holder of a turn: a workspace, and one of its tokens. */
 const by = (workspace: string, credential = 'token') => ({ workspace, credential })
 
 test('one search of a workspace runs at a time, few at once, and all get their turn', async () => {

@@ -23,7 +23,7 @@ async function begin(path: string, headers: Record<string, string>, body: unknow
     headers: { ...headers, ...about, expect: '100-continue' },
   })
   sent.flushHeaders()
-  // The server has seen the headers.
+  // The server has read the headers.
   await once(sent, 'continue')
   sent.write(text.slice(0, -1))
   return async (): Promise<number | undefined> => {
@@ -108,13 +108,13 @@ test('unfinished uploads of one key or address leave room for the bodies of othe
   const ends: (() => void)[] = []
   try {
     const other = await own.newKey({ scopes: ['events:write'] })
-    // A large body is in a buffer that grew; and an unfinished request takes 8 KiB itself.
+    // The buffer of a large body can be larger than the body, and each unfinished request counts 8 KiB more.
     for (const [path, headers, most, each] of [
       ['/openapi/v1/events/batch', { 'x-api-key': own.apiKey }, 1_000_000, 1_048_576 + 8_192],
       ['/operator/v1/sign-in', {}, 16_000, 16_000 + 8_192],
     ] as const) {
       const before = await heldBytes(own)
-      // The share of a key or address: as much as one OpenTelemetry body.
+      // The share of a key or address is the size of one OpenTelemetry body.
       const share = 4 * 1_048_576
       for (let held = 0; held + each <= share; held += each) ends.push((await occupy(own, path, headers, most)).end)
       await eventually(async () => before + share - (await heldBytes(own)) < each, 'the uploads are in memory')
@@ -137,7 +137,7 @@ test('unfinished uploads that sent nothing yet count too, until they end', async
   try {
     const before = await heldBytes(own)
     const replies: Promise<[IncomingMessage]>[] = []
-    // The share of a key: as much as one OpenTelemetry body.
+    // The share of a key is the size of one OpenTelemetry body.
     for (let upload = 0; upload < 4_194_304 / 8_192; upload++) {
       const { replied, end } = await occupy(own, '/openapi/v1/events/batch', { 'x-api-key': own.apiKey }, 1)
       ends.push(end)
@@ -171,7 +171,7 @@ test('unfinished uploads with many keys of one workspace leave room for the bodi
     }
     const [refused] = await Promise.any(replies)
     assert.equal(refused.statusCode, 503)
-    // The share of a workspace: two OpenTelemetry bodies, or a quarter.
+    // The share of a workspace is two OpenTelemetry bodies, or a quarter of the memory.
     await eventually(async () => (await heldBytes(own)) > 8 * 1_048_576 - most - 8_192, 'the uploads are in memory')
     assert.ok((await heldBytes(own)) <= 8 * 1_048_576)
     assert.equal((await own.record([event()], other)).status, 200)

@@ -48,7 +48,7 @@ test('a refused upload of unknown or great length is answered, and its connectio
   ]
   for (const [path, headers, status] of refused) {
     const { socket, seen } = await connect(t)
-    // Its end never comes.
+    // The end of the body never arrives.
     socket.write(`${head(path, headers)}${'1\r\n \r\n'.repeat(100)}`)
     await eventually(() => seen.isClosed, `${path} to be closed`)
     assert.match(seen.text, new RegExp(`^HTTP/1.1 ${status} `), path)
@@ -92,7 +92,7 @@ function pieces(count: number, content: Buffer): string {
   return `${[...body].map((byte) => `1\r\n${String.fromCharCode(byte)}\r\n`).join('')}0\r\n\r\n`
 }
 
-/** 4,096 pieces, and one for each sixteen bytes. */
+/** The maximum for this body: 4,096 pieces, and one more for every 16 bytes. */
 const MOST_PIECES = 4_369
 
 test('a body may come in many small pieces, but not in any number', async (t) => {
@@ -156,7 +156,7 @@ test('what a connection sends behind a body that was cut is not done, and later 
     const body = batchOf(runId)
     return `${head(BATCH, { ...key, 'content-length': `${body.length}` })}${body}`
   }
-  // Refused by its key before its body is looked at, after its key was looked up, and by its pieces.
+  // Three refusals: no key; an unknown key, after its lookup; too many pieces.
   for (const headers of [{}, { 'x-api-key': 'unknown' }, key]) {
     const { socket, seen } = await connect(t)
     const text = head(BATCH, { ...headers, ...CHUNKED }) + pieces(MOST_PIECES + 1, Buffer.from(batchOf('cut')))
@@ -174,12 +174,12 @@ test('a body takes at most twice its bytes, however small its pieces are', () =>
   const body = new GrowingBuffer(1_000_000)
   const sent = Buffer.from(Array.from({ length: 10_000 }, (_, n) => n % 251))
   for (let at = 0; at < sent.length; at++) {
-    // A view of a much larger block, as a parser makes it.
+    // A view of a much larger block of memory, as Node's parser makes it.
     body.append(sent.subarray(at, at + 1))
     assert.ok(body.capacity <= 2 * body.size)
   }
   assert.deepEqual(body.content(), sent)
-  // The last growth goes no further than the limit.
+  // The buffer never grows beyond the limit.
   const full = new GrowingBuffer(100)
   for (let n = 0; n < 10; n++) full.append(Buffer.alloc(10))
   assert.deepEqual([full.size, full.capacity], [100, 100])

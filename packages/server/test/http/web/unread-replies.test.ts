@@ -37,7 +37,7 @@ async function ask(t: TestContext) {
   const requested = once(server, 'request') as Promise<[unknown, ServerResponse]>
   client.write('GET / HTTP/1.1\r\nHost: tacho\r\n\r\n')
   const [, response] = await requested
-  /** The server checks its sockets again, twice, at this time. */
+  /** Moves the clock, and lets the server check its sockets twice. */
   const advance = async (ms: number) => {
     clock.now += ms
     const looks = clock.looks + 2
@@ -45,7 +45,7 @@ async function ask(t: TestContext) {
   }
   const untilFull = () => eventually(() => (response.socket?.writableLength ?? 0) > 0, 'the sockets to be full')
   const taken = () => (response.socket?.bytesWritten ?? 0) - (response.socket?.writableLength ?? 0)
-  /** The client reads a part of the reply, however long the test takes to look, and the server notices. */
+  /** Lets the client read a part of the reply, and waits until the server notices. */
   const readSome = async () => {
     const before = taken()
     let left = SOME_BYTES
@@ -104,7 +104,7 @@ test('a client that reads less than its pace demands is disconnected, and not be
   const { response, advance, untilFull, readSome } = await ask(t)
   const { socket } = response
   assert.ok(socket)
-  // More than all that it reads here.
+  // The required pace is more than the client reads in this test.
   const leave = demandPace(socket, LARGE.length * PIECE.length)
   Readable.from(LARGE).pipe(response)
   await untilFull()

@@ -40,7 +40,7 @@ test('a node learns within 5 seconds that a key was revoked elsewhere', async ()
     const key = await service.newKey({ scopes: ['events:write'] })
     const [, id] = key.split('_')
     assert.equal((await service.record([event()], key)).status, 200)
-    // Like the transaction of another node.
+    // Change the store as a transaction of another node would.
     const db = new Database(path.join(service.directory, 'tacho.db'))
     db.prepare('UPDATE api_keys SET revoked_at = 1 WHERE id = ?').run(id)
     db.exec('UPDATE control SET revision = revision + 1')

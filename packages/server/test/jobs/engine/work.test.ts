@@ -45,7 +45,7 @@ async function enqueue(count: number): Promise<string[]> {
 
 const done = (items: WorkItem[]) => storage.finishWork({ kind: KIND, owner: OWNER, items })
 
-/** A new environment has work of another kind. */
+/** Due items of this kind. A new environment also has items of other kinds. */
 const left = async () => (await storage.workBacklog(NOON)).find(({ kind }) => kind === KIND)?.items ?? 0
 
 type TestedHandler = Partial<Omit<ItemHandler & BatchHandler, 'giveUp'>> & {

@@ -14,7 +14,7 @@ import { workDone } from '../../setup/work-done.ts'
 
 const services = startOnBothEngines({}, ({ engine, service }) => ({ engine, service }))
 
-/** An environment of its own, in which a test sees only its own issues. */
+/** A new environment, so that a test sees only its own issues. */
 async function tenant(service: Service) {
   const { environmentId } = await service.newTenant(`tenant of ${randomUUID()}`)
   const key = await service.newKey({ scopes: ['events:write'], environmentId })
@@ -28,14 +28,14 @@ async function tenant(service: Service) {
       const { body } = await service.record(events, key)
       assert.ok(body.success, JSON.stringify(body))
     },
-    /** Waits for as many occurrences in all. */
+    /** Waits until the issues have this many occurrences together. */
     async counted(occurrences: number): Promise<Issue[]> {
       const sum = async () => (await issues()).reduce((all, issue) => all + issue.occurrences, 0)
       await eventually(async () => assert.equal(await sum(), occurrences) ?? true, `${occurrences} occurrences`)
       const found = await issues()
       return Promise.all(found.map(async ({ id }) => (await service.operator<Issue>(`${path}/issues/${id}`)).body))
     },
-    /** The failures that are queued are seen. */
+    /** Waits until the job has handled all queued failures. */
     settled: () => workDone(service, 'find_failures'),
     records: async () => (await service.operator<IssueRecordPage>(`${path}/issue-records`)).body.items,
     detail: async (id: string) => (await service.operator<IssueRecordDetail>(`${path}/issue-records/${id}`)).body,
@@ -227,7 +227,7 @@ onBoth('an error that passes through causes, steps and the run counts once', asy
   )
   await settled()
   assert.equal((await counted(1))[0]?.title, 'TimeoutError in get_order: no answer after …')
-  // The end may arrive later, alone.
+  // The outcome of the run may arrive in a later request.
   await record(event('b', 'TOOL_CALL', { toolName: 'get_order', error: exception }))
   await counted(2)
   await record(event('b', 'SESSION_OUTCOME', { status: 'FAILED', exception }))
@@ -248,7 +248,7 @@ onBoth('what a client reported counts once, before and after the service saw it'
   await settled()
   const [reported, ...others] = await counted(1)
   assert.equal(others.length, 0)
-  // The report names class and tool; the event that it reports has the message.
+  // The client's report names the class and the tool. The message comes from the reported event.
   assert.equal(reported?.title, 'TimeoutError in get_order: no answer after …')
   assert.equal(reported.groups[0]?.facts.reasonCode, 'timeouterror')
 
@@ -342,7 +342,7 @@ test('a run that the stalled rule closed is an issue, unless its end arrives fir
   ])
   now += 3_600_000
   const issues = async () => {
-    // The rule looks once a minute.
+    // The stalled rule runs once a minute.
     now += 30_000
     return (await service.operator<IssuePage>(`${path}/issues`)).body.items
   }

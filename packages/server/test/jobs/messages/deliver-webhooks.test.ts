@@ -8,7 +8,7 @@ import type { DeliveryOrder } from '../../../src/storage/messages/messages.ts'
 
 const pages: DeliverOptions['pages'] = { placeOf: () => Promise.resolve(null) }
 
-/** Performs items at once, as slots do. Returns those that are for later, and when they are due. */
+/** Performs items at the same time, as the job does. Returns those that are postponed, with the time when they are due. */
 async function performed(handler: ItemHandler, ...ids: string[]): Promise<[id: string, dueAt: number][]> {
   const later = ids.map(async (subjectId): Promise<[string, number][]> => {
     const item = { subjectId, environmentId: 'e', attempts: 1, lastError: null }
@@ -164,7 +164,7 @@ test('a mail goes to a member only, ten seconds after the one before, and waits 
     startDelivery({ id }) {
       const order = orderOf(id)
       const url = `mailto:${order.webhook.id}@example.com`
-      // Each message is of another webhook.
+      // Each message belongs to a different webhook.
       return Promise.resolve({ ...order, webhook: { ...order.webhook, id, format: 'mail', url } })
     },
     recordAttempt: ({ id, status, disable }) => Promise.resolve(done.push(`${id} ${status} ${disable ?? ''}`) > 0),

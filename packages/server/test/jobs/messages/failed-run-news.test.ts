@@ -1,4 +1,4 @@
-/** Webhooks are told of a run that fails: once, why, and where to look. */
+/** Webhooks get one message about a run that fails, with the reason and the address of the run. */
 import assert from 'node:assert/strict'
 import { once } from 'node:events'
 import { createServer, type Server } from 'node:http'
@@ -74,7 +74,7 @@ test('a run that fails is told once, with its error, its agent and its page; one
   assert.deepEqual([data.url, data.runStatus, data.runId], [page, 'FAILED', 'failed'])
   assert.equal((await service.operator(at(`runs/${data.id}`))).status, 200)
 
-  // Errors and outcomes after the end, in the same batch and later.
+  // Errors and outcomes that arrive after the run's end, in the same batch and later.
   const later = Date.now() + 5
   await record([
     event({ runId: 'failed', eventType: 'ERROR', payload: { message: 'late' } }),

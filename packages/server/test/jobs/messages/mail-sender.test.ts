@@ -1,4 +1,4 @@
-/** Mail to a real mail server: encrypted and verified, and what its refusals mean. */
+/** Mail through a real mail server: encryption, verification of its certificate, and its refusals. */
 import assert from 'node:assert/strict'
 import { execFileSync, spawnSync } from 'node:child_process'
 import { once } from 'node:events'
@@ -115,7 +115,7 @@ describe('a mail server on this machine', () => {
 
 const isMissing = spawnSync('openssl', ['version']).status !== 0
 
-// 127.0.0.2 is this machine too, but not by the name that may go without TLS.
+// 127.0.0.2 is this machine too, but it is not one of the addresses that are allowed without TLS.
 describe(
   'a mail server elsewhere',
   { skip: isMissing && 'openssl, which makes the certificate, is not installed' },
@@ -172,7 +172,7 @@ describe(
         assert.equal(sink.mails.length, 0)
         setDefaultCACertificates([...authorities, certificate.cert])
         const wrong = await by('wrong')
-        // The operator can mend it, so the mail waits.
+        // A wrong password is not final, because the operator can correct it. The mail waits.
         assert.deepEqual(
           [wrong.ok, 'isFinal' in wrong, wrong.ok || wrong.error],
           [false, false, 'The mail server refused the sign-in'],

@@ -104,7 +104,7 @@ test('nobody waits for a browser whose push service failed last, and few of them
   await perform()
   isFirst = false
   pass(60_000)
-  // It ends although three push services are silent.
+  // The job ends although three push services do not answer.
   await perform()
   assert.deepEqual(told[1]?.told, ['0', '4'])
   const owed = told[1]?.later.map(({ browserId, dueAt }) => [browserId, dueAt])

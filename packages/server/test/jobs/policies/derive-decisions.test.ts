@@ -1,4 +1,4 @@
-/** Recorded decisions that the service judges again, from the front door, on both engines. */
+/** Recorded decisions that the service derives again, over HTTP on both engines. */
 import assert from 'node:assert/strict'
 import { randomUUID } from 'node:crypto'
 import { test } from 'node:test'
@@ -39,7 +39,7 @@ async function revisionOf({ service }: House): Promise<string> {
   return (await service.api<{ revision: string }>('/runtime-config')).body.revision
 }
 
-/** A decision as the SDKs record it, with the start of its call where it may run at once. */
+/** Records a decision as the SDKs do, and the start of its call if the call may run at once. */
 async function record(house: House, toolName: string, input: object, given: Record<string, unknown>) {
   const runId = `run-${randomUUID()}`
   const { action, shown = input, ...more } = given
@@ -64,7 +64,7 @@ const issuesOf = async ({ service }: House, toolName: string) => {
   return body.items.filter(({ title }) => title.includes(toolName))
 }
 
-/** Waits until the service has looked at so many more. */
+/** Waits until the service has derived this many more decisions. Returns how the results changed. */
 async function derivedAfter(house: House, decisions: number, act: () => Promise<unknown>) {
   const before = await resultsOf(house)
   const sum = (results: Record<string, number>) => Object.values(results).reduce((total, count) => total + count, 0)
@@ -97,7 +97,7 @@ onBoth('a decision that its policies do not give opens an issue with both, once'
   assert.equal(issue.detectionType, 'decision_differs')
   const path = `/environments/${house.service.environmentId}/issues/${issue.id}`
   assert.match((await house.service.operator(path)).text, new RegExp(`"policyId":"${policyId}"`))
-  // A retry stores nothing, and is not looked at again; another decision is.
+  // A retry stores nothing, so its decision is not derived again. A new decision is.
   assert.deepEqual(
     await derivedAfter(house, 1, async () => {
       await house.service.record(events)
@@ -118,7 +118,7 @@ onBoth('a policy in force that the client left out counts, by its revision', asy
   const results = await derivedAfter(house, 3, async () => {
     await record(house, toolName, { amount: 5_000 }, { action: 'WARN', policyVersions, revision })
     await record(house, toolName, { amount: 5 }, { action: 'WARN', policyVersions, revision })
-    // Nobody knows what the client of another revision had.
+    // The policies of an unknown revision are not known, so this decision is skipped.
     await record(house, toolName, { amount: 5_000 }, { action: 'WARN', policyVersions, revision: 'ab'.repeat(32) })
   })
   assert.deepEqual(results, { same: 2, differs: 1 })
@@ -147,7 +147,7 @@ onBoth('what cannot be derived is never called different', async (house) => {
   )
   const held = { action: 'REQUIRE_APPROVAL', policyVersions: { [amount]: '1' } }
   const others: [object, Record<string, unknown>][] = [
-    // Masked, shortened, another input than was judged, or none.
+    // The input is masked, shortened, missing, or not the one that was judged.
     [
       { amount: 50, card: 'x' },
       { ...held, shown: { amount: 50, card: '[masked]' } },
@@ -159,7 +159,7 @@ onBoth('what cannot be derived is never called different', async (house) => {
     [{ amount: 50 }, { ...held, shown: { amount: 51 } }],
     [{ amount: 50 }, { ...held, shown: null }],
     [{ amount: 50 }, { ...held, inputProblem: 'it could not be copied' }],
-    // A detector had a say, the client could not evaluate it, or nobody knows the version or the policy.
+    // A detector decided too, the client could not evaluate the condition, or the version or policy is unknown.
     [{ amount: 50 }, { ...held, detections: ['LOOP_DETECTED'] }],
     [{ amount: 50 }, { ...held, failures: [{ policyId: amount, message: 'unknown name' }] }],
     [{ amount: 50 }, { ...held, action: 'ASK' }],

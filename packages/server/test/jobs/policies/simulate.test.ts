@@ -38,7 +38,7 @@ after(async () => {
   rmSync(directory, { recursive: true })
 })
 
-/** A simulation that was just queued. */
+/** Queues a simulation. */
 async function queued(given: Partial<NewSimulationRow> = {}): Promise<SimulationRow> {
   const id = newId()
   const policy = {
@@ -91,7 +91,7 @@ test('slices of any size give the same result', async () => {
 test('if there are too many calls, the newest are used, and the result says so', async () => {
   const { result, scanned, total } = await perform((await queued()).id, { maxCalls: 50 })
   assert.ok(result)
-  // Two steps of four hours with 20 calls each; a third would be too many.
+  // Two steps of four hours have 20 calls each. A third step would exceed the limit.
   assert.deepEqual([result.calls, scanned, total], [40, 40, 40])
   assert.equal(Date.parse(result.to) - Date.parse(result.from), 8 * HOUR)
   assert.deepEqual(

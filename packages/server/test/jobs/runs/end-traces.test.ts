@@ -1,4 +1,4 @@
-/** A trace whose topmost span is sent to another system. */
+/** Traces whose root span is sent to another system only. */
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { eventually } from '../../setup/eventually.ts'
@@ -20,7 +20,7 @@ test('after a quiet time, the topmost span that was sent ends its run', async (t
   const traces = {
     ended: inTrace(server, { parentSpanId: serverId, name: 'plan', status: { code: 2, message: 'no' } }),
     failed: inTrace({ ...server, status: { code: 2, message: 'no stock' } }),
-    // Perhaps its agent was killed before its own span was sent.
+    // The agent's span is missing, as after a kill, so the trace may go on.
     killed: inTrace({ name: 'chat', attributes: { 'gen_ai.operation.name': 'chat' } }),
     whole: inTrace({ spanId: PARENT, parentSpanId: '', name: 'root' }, { name: 'step' }),
   }

@@ -1,7 +1,7 @@
 /**
- * 200 failures with known causes, made by code and always the same. The causes are those of agents in use: tools, models,
- * databases, validation, networks. Some are hard on purpose: names in plain words, one message for two causes, one cause in
- * two models. They were written before the rule was measured.
+ * 200 generated failures with known causes, the same in every run. The causes are typical of agents: tools, models,
+ * databases, validation, networks. Some are hard to group: names in plain words, one message for two causes, one cause in
+ * two models. They were written before the grouping rule was measured.
  */
 import { type FailureKind, type SeenFailure, toldFailure } from '../../../../src/domain/issues/failure-issue.ts'
 import type { StoredEvent } from '../../../../src/storage/record/events.ts'
@@ -16,9 +16,9 @@ export interface Frame {
 
 export interface RecordedFailure {
   cause: string
-  /** As the service reads it from the recorded event. */
+  /** The failure as the service reads it from the recorded event. */
   failure: SeenFailure
-  /** Of `failure.error.stack`, the newest call first; empty without a stack. */
+  /** Frames of `failure.error.stack`, the newest call first; empty without a stack. */
   frames: Frame[]
 }
 
@@ -29,16 +29,16 @@ interface Cause {
   language?: 'js' | 'python'
   agent?: string
   tool?: string
-  /** Several: one cause in calls of several models. */
+  /** Models whose calls fail by this cause. */
   models?: string[]
   type?: string
   message?: (vary: Vary) => string
   causes?: (vary: Vary) => { type: string; message: string }[]
-  /** `name file: source`, the newest call first. Several stacks: ways to the same failure. */
+  /** Stacks that lead to the same failure. A frame is `name file: source`; the newest call comes first. */
   stacks?: string[][]
 }
 
-/** Differs from one failure to the next, always in the same way. */
+/** Pseudo-random parts of failures, the same in every run. */
 class Vary {
   readonly #n: number
   #state: number
@@ -46,7 +46,7 @@ class Vary {
     this.#n = n
     this.#state = n + 1
   }
-  /** Mulberry32. */
+  /** A pseudo-random number, by Mulberry32. */
   number(below: number): number {
     this.#state = (this.#state + 0x6d2b79f5) | 0
     let mixed = Math.imul(this.#state ^ (this.#state >>> 15), this.#state | 1)
@@ -501,7 +501,7 @@ const CAUSES: Cause[] = [
     type: 'NichtGefunden',
     message: (v) => `Die Bestellung „${v.number(99_999)}“ vom ${1 + v.number(28)}.11.2026 wurde nicht gefunden`,
   },
-  // Metadata only: the class is all that is recorded.
+  // In metadata-only mode, only the class is recorded.
   {
     cause: 'the stock service does not answer',
     times: 4,
@@ -531,7 +531,7 @@ function recorded(cause: Cause, vary: Vary): RecordedFailure {
   }
   const model = models === undefined ? null : vary.one(models)
   const failure = { kind, agent, toolName: tool, model, error }
-  // The stalled rule makes no event.
+  // The stalled rule records no event, so this failure is not converted.
   return { cause: cause.cause, frames, failure: kind === 'RUN_STALLED' ? failure : throughEvent(failure) }
 }
 
@@ -569,7 +569,7 @@ const TYPES: Partial<Record<FailureKind, string>> = {
   RUN_FAILED: 'SESSION_OUTCOME',
 }
 
-/** What is left of a failure in an event as clients write it: a text, or an object if there are a stack or causes. */
+/** Writes the failure into an event as clients do, and reads it back. An error is a text, or an object with stack or causes. */
 function throughEvent({ kind, agent, toolName, model, error }: SeenFailure): SeenFailure {
   const { type, message, stack, causes } = error
   const whole = { type, message: message ?? '', ...(stack !== null && { stack }), causes }
