@@ -1,6 +1,6 @@
 /**
- * Any code point, as the unit of a random string. The one of fast-check (`binary`) is the same, but makes a map of a million
- * characters first: a second of processor time for each process.
+ * Any code point, as the unit of a random string. fast-check's unit `binary` is the same, but first makes a map of a million
+ * characters, which takes a second of processor time in each process.
  */
 import fc from 'fast-check'
 
@@ -11,7 +11,7 @@ export const anyCharacter: fc.Arbitrary<string> = fc
   .nat({ max: LAST - SURROGATES })
   .map((n) => String.fromCodePoint(n < SURROGATES_FROM ? n : n + SURROGATES), numberOf)
 
-/** @throws Error for anything else, as fast-check wants it. */
+/** @throws Error for any other value, as fast-check requires. */
 function numberOf(value: unknown): number {
   const point = typeof value === 'string' ? value.codePointAt(0) : undefined
   if (point === undefined || value !== String.fromCodePoint(point)) throw new Error('Not one character')

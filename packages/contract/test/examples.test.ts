@@ -38,7 +38,7 @@ interface Sending {
   /** Values of this service that replace those of the example. */
   change?: Record<string, unknown>
   headers?: Record<string, string>
-  /** Sent with a session, or without a credential, instead of with the token. */
+  /** `browser`: sent with a session or without a credential, instead of with the token. */
   by?: 'browser'
   /** Why the status differs from that of the row. */
   refused?: [status: number, code: string]
@@ -152,11 +152,11 @@ test('every example is accepted by the service', { timeout: 900_000 }, async () 
   const { id: copy } = await send('createEnvironment', { params: there, change: { name: 'copy' } })
   await send('importEnvironment', { params: { environmentId: copy } })
 
-  // A receiver of our own: nothing is sent to example.com.
+  // A receiver of this test, so that nothing is sent to example.com.
   const { id: webhookId } = await send('createWebhook', { params: here, change: { url: 'http://127.0.0.1:9/tacho' } })
   await send('changeWebhook', { params: { ...here, webhookId } })
 
-  // A person: invited, accepted, with another role, and signed in.
+  // A person is invited, accepts, gets another role, and signs in.
   await send('inviteEverywhere', { change: { email: 'grace@example.com' } })
   const { link } = await send<{ link: string }>('invite', { params: there })
   const token = link.split('#')[1]

@@ -98,7 +98,7 @@ async function pythonGenerator(): Promise<string | null> {
     // Every version is pinned, so there is nothing to resolve.
     const install = ['-m', 'pip', 'install', '--quiet', '--no-deps', '--no-compile', '--requirement', PYTHON_GENERATOR]
     await run(path.join(fresh, 'bin/python'), install)
-    // Only a complete installation gets the name. Another test run may have been first.
+    // Rename only a complete installation. Another test run may have done so first.
     renameSync(fresh, home)
   } catch {
     rmSync(fresh, { recursive: true, force: true })

@@ -61,7 +61,7 @@ test('a long stack takes no long time', () => {
   ownFrame('at ('.repeat(500_000))
   ownFrame('    at f (node:fs:1:1)\n'.repeat(100_000))
   ownFrame(`File "${'", line '.repeat(100_000)}`)
-  // Of the processor: other tests run beside this one.
+  // Measure processor time, because other tests run at the same time.
   const { user, system } = process.threadCpuUsage(start)
   assert.ok(user + system < 500_000)
 })

@@ -1,4 +1,4 @@
-/** What pages and commands show of payloads. */
+/** The parts of payloads that pages and commands show. */
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { messagesAt } from '../src/record/payload-reader.ts'
@@ -7,7 +7,7 @@ test('a model that asks for a tool is understood in every shape', () => {
   const input = { order: '1007' }
   const text = JSON.stringify(input)
   const outputs: Record<string, unknown>[] = [
-    // The shape of our integrations.
+    // The message format of our integrations.
     { role: 'assistant', toolCalls: [{ id: 'c1', name: 'get_order', arguments: input }] },
     { role: 'assistant', content: null, tool_calls: [{ function: { name: 'get_order', arguments: text } }] },
     { role: 'assistant', content: [{ type: 'tool_use', name: 'get_order', input }] },

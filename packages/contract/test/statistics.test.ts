@@ -1,4 +1,4 @@
-/** A verdict needs more than a difference: intervals hold as often as they say, and noise is called noise. */
+/** Statistics of verdicts: intervals cover the true value as often as they claim, and noise does not count as a difference. */
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import {

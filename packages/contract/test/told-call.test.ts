@@ -132,7 +132,7 @@ test('the reason of a decision does not repeat the name of its policy', () => {
 })
 
 test('blank space inside an output takes no more time than other text', () => {
-  // The time of a regular expression could grow with the square: the largest payload would take more than a minute.
+  // A regular expression of quadratic time would take more than a minute for the largest payload.
   const output = `${' '.repeat(250_000)}x${'\n'.repeat(1_000)}`
   assert.equal(toldOutput({ input: { command: 'ls' }, output }), output.trimEnd())
 })

@@ -21,7 +21,7 @@ const SAMPLES = new Map([
   ['map', '{"a": 1}'],
 ])
 
-/** The same value, with a type unknown to the checker. */
+/** The same value in a form whose type the checker does not know. */
 const hidden = (sample: string) => `[${sample}, null, 1, "a"][0]`
 
 function checkedType(source: string): string | undefined {
@@ -60,7 +60,7 @@ test('the checker rejects exactly the operators that the evaluator does not have
     const operator = key.slice(0, -2)
     for (const left of SAMPLES.values()) {
       if (key.endsWith('/1')) assertAgreed(([only]) => `${operator}${only}`, [left])
-      // The other side decides these: `true || x` is true for every x.
+      // Combine it with `false`, because `true || x` is true for every x.
       else if (operator === '||') assertAgreed(([a, b]) => `${a} || ${b}`, ['false', left])
       else if (operator === '&&') assertAgreed(([a, b]) => `${a} && ${b}`, ['true', left])
       else for (const right of SAMPLES.values()) assertAgreed(([a, b]) => `${a} ${operator} ${b}`, [left, right])

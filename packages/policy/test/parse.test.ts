@@ -7,7 +7,7 @@ import type { Node } from '../src/language/syntax.ts'
 import { SyntaxFault } from '../src/language/tokens.ts'
 import { chains } from './generators.ts'
 
-/** The same expressions in every run: a difference from the other parser is found when one of the two changes. */
+/** Fixed, so that every run tests the same expressions, and a difference appears only if one of the parsers changes. */
 const SEED = 1
 
 type Tree = string | readonly Tree[]

@@ -1,4 +1,4 @@
-/** What a history finds again, what it does not, and its bounds. */
+/** Values that a history finds, values that it does not find, and its limits. */
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { compileCondition } from '../src/compile.ts'
@@ -65,12 +65,12 @@ test('a long output is read in other turns of the loop, or before a value is loo
   assert.deepEqual(history.origin('alice@example.com'), ['private'])
   for (const act of waiting.splice(0)) act()
   assert.equal(waiting.length, 0, 'nothing is left to read')
-  // Each part begins the next one, until all is read.
+  // Reading one part schedules the next one, until the whole text is read.
   history.ended(call({ output: long }))
   let parts = 0
   for (let act = waiting.shift(); act; act = waiting.shift()) if (++parts > 1_000) assert.fail('it never ends')
   assert.ok(parts > 0)
-  // Outputs of at most 1,048,576 characters wait: one more, and all are read at once.
+  // Outputs of up to 1,048,576 characters wait to be read. With one more character, all are read at once.
   for (const [outputs, rest] of [
     [10, 1],
     [11, 0],
@@ -110,7 +110,7 @@ test('a value that was not there is not found', () => {
     '1234567',
     '2345678',
     'Smith Bob',
-    // Words and numbers, not one number in groups.
+    // Separate words and numbers, not one number in groups of digits.
     'x500001@bank1.example',
     1200,
     '',
@@ -130,12 +130,12 @@ test('a text of the longest length is read whole, and of a longer one the end is
 test('each two neighbours of a long text are found, and of too many the rest is unknown', () => {
   const history = new RunHistory()
   const words = Array.from({ length: 9_000 }, (_, number) => `word${number}`)
-  // Not ASCII, and ASCII.
+  // A text with other characters, and an ASCII text.
   for (const text of [words.map((word) => `${word}é`), words]) {
     history.ended(call({ output: text.join(' ') }))
     for (const [at, first] of text.slice(0, -1).entries())
       assert.deepEqual(history.origin(`${first}, ${text[at + 1]}`), ['untrusted'])
-    // By chance, one in 100,000 has the hash of another one.
+    // About one in 100,000 has by chance the hash of another one.
     const missing = text.slice(0, 180).filter((first, at) => history.origin(`${first} ${text[at + 2]}`).length === 0)
     assert.ok(missing.length > 175)
   }
@@ -220,7 +220,7 @@ test('a loop over the calls of one tool looks only at them, and means the same',
     assert.ok(compiled.ok, source)
     return evaluate(compiled.condition, { tool: { name: 'pay' }, run: { history }, now: 0 })
   }
-  // Each would need more steps than an evaluation has, if it looked at all calls.
+  // Each condition would run out of steps if it evaluated all calls.
   const costly = 'c.labels.exists(l, l.matches("^(a|b|c)*untrusted$") && l.lowerAscii().trim().split("").size() == 9)'
   for (const [source, expected] of [
     [`run.calls.exists(c, c.tool == "verify" && ${costly})`, true],

@@ -1,4 +1,4 @@
-/** What a condition need not evaluate: calls with another value, and all for another tool. Results and steps stay the same. */
+/** Calls that a condition can skip: those with another value or of another tool. Results and steps stay the same. */
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { compileCondition } from '../src/compile.ts'
@@ -29,7 +29,7 @@ const SOUGHT = [
   'run.calls.filter(c, has(c.input) && has(c.input.a.b) && c.input.a.b == tool.input.id).size() > 20',
   'run.calls.exists(c, has(c.input) && has(c.input.id) && c.ok.none && c.input.id == tool.input.id)',
 ]
-/** They read only fields that calls never lose, so each call is judged once. */
+/** Conditions on fields that calls never lose, so they are evaluated once for each call. */
 const SETTLED = [
   'run.calls.filter(c, !c.ok).size() > 40',
   'run.calls.exists(c, c.tool == "verify" && c.ok)',
@@ -68,7 +68,7 @@ test('a loop seeks calls if nothing before the comparison costs a step', () => {
 })
 
 test('a loop that seeks calls finds what one over all calls finds, for the same steps', () => {
-  // A loop inside another one walks.
+  // A loop inside another one evaluates every call.
   const pairs = [...SOUGHT, ...SETTLED].map((source) => {
     const [sought, walking] = [conditionOf(source), conditionOf(`[0].exists(z, ${source})`)]
     const ofPrepared = compiled(source)
@@ -84,7 +84,7 @@ test('a loop that seeks calls finds what one over all calls finds, for the same 
     const fields = { id: valueAt(5), of: { id: valueAt(7) }, a: { b: valueAt(1) }, [TOLD_APART]: valueAt(11) }
     const ended: HistoryCall = {
       tool: TOOLS[number % 7 === 0 ? 2 : number % 2] as string,
-      // Inputs are forgotten long before calls are.
+      // The history drops inputs long before it drops calls.
       input: number % 13 === 0 ? null : { ...fields, text: 'x'.repeat(number % 50 === 49 ? 20_000 : 10) },
       ok: number % 3 > 0,
       decision: 'ALLOW',
@@ -187,7 +187,7 @@ test('a loop that runs out of steps is walked once, not again after each call', 
       history.ended({ tool: 'pay', input: {}, ok: true, decision: 'ALLOW', does: [], labels: [] })
     }
   }
-  // The policy is deployed during the run: the calls so far need more steps than a decision has.
+  // The policy is deployed during the run, and the earlier calls need more steps than a decision has.
   prepare(prepared)
   const ofSource = compiled(condition)
   assert.ok(ofSource.ok)

@@ -28,7 +28,7 @@ test('one condition names the tool of a server in both spellings', () => {
 test('a condition without tool.server sees the name as the client says it', () => {
   assert.equal(actionOf('tool.name == "mcp__db__drop_table"', { name: 'mcp__db__drop_table' }), 'BLOCK')
   assert.equal(actionOf('tool.name == "drop_table"', { name: 'drop_table', server: 'db' }), 'BLOCK')
-  // A server of another name must not pass an allow-list of tools that are not of a server.
+  // A tool of an MCP server must not pass an allow-list of tools without a server.
   assert.equal(actionOf('!(tool.name in ["Read", "Bash"])', { name: 'mcp__evil__Read' }), 'BLOCK')
 })
 

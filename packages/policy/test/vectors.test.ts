@@ -42,7 +42,7 @@ test('the shared decisions are what this package gives, and each action and poli
   assert.deepEqual([policies.length, calls.length], [23, 200])
   assert.equal(new Set(calls.map(({ action }) => action)).size, 4)
   const matched = new Set(calls.flatMap(({ policyIds }) => policyIds))
-  // The eighteenth blocks every other agent, so it must never match here.
+  // The eighteenth policy blocks all other agents, so it must never match these calls.
   assert.deepEqual(
     policies.map(({ policyId }) => policyId).filter((id) => !matched.has(id)),
     ['rule-18'],

@@ -23,10 +23,10 @@ import { wrongClock } from '../setup/wrong-clock.ts'
 const RULES = fileURLToPath(new URL('../../../../examples/prometheus/alerts.yaml', import.meta.url))
 const METRICS = /\b(?:tacho|process|nodejs)_\w+/g
 const isMissing = spawnSync('prometheus', ['--version']).error !== undefined && 'prometheus is not installed'
-/** After the alert fired: the others would follow by now. */
+/** Wait after the alert fired. Within this time, other alerts would fire too. */
 const ALONE_MS = 4_000
 
-/** Minutes become seconds. A test's machine may be small and busy. */
+/** The rules with seconds in place of minutes, and with limits for a small, busy machine. */
 function hurried(rules: string, minFree = '1'): string {
   const seconds = { '1m': '1s', '5m': '8s', '6m': '10s', '10m': '16s' }
   return rules
@@ -98,7 +98,7 @@ async function assertFires(
   assert.deepEqual([...seen], expected === null ? [] : [expected])
 }
 
-/** Records until the test ends, whatever the answers are. */
+/** Records until the test ends, and ignores the answers. */
 function keepRecording(t: TestContext, service: Service): void {
   let isOver = false
   const loop = (async () => {
@@ -146,7 +146,7 @@ describe('alerts', { skip: isMissing }, () => {
   test('a client whose spool is full fires TachoClientSpoolFull', async (t) => {
     const { service } = await serviceOn(t)
     const headers = { 'x-tacho-spool': 'full' }
-    // Before and after the first scrape.
+    // Repeat, so that there are reports before and after the first scrape.
     const saying = setInterval(() => void service.api('/events/batch', { body: [event()], headers }), 500)
     t.after(() => clearInterval(saying))
     await assertFires(t, [service.url], 'TachoClientSpoolFull')
@@ -175,7 +175,7 @@ describe('alerts', { skip: isMissing }, () => {
     await blocker.query('BEGIN; LOCK TABLE tacho.runs IN ACCESS EXCLUSIVE MODE')
     try {
       await eventually(async () => (await service.call('/readyz')).status === 503, 'the end of readiness')
-      // Until the wait is long enough, the node is only not writable.
+      // At first, the node only refuses writes. Wait until it also counts as stuck.
       await wait(11_000)
       await assertFires(t, [service.url], 'TachoCommitsWait')
     } finally {

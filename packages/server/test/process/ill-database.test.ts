@@ -1,4 +1,4 @@
-/** Health while PostgreSQL hangs, is locked, or is another database: answers come from memory, agree, and say why. */
+/** Health while PostgreSQL hangs, is locked, or is another database. Answers come from memory, agree, and give the reason. */
 import assert from 'node:assert/strict'
 import { after, before, test } from 'node:test'
 import pg from 'pg'
@@ -40,7 +40,7 @@ const until = (status: number) =>
   }, `readiness ${status}`)
 const untilReason = (reason: RegExp) =>
   eventually(async () => reason.test((await readiness()).body.detail), `the reason ${reason}`)
-/** A batch is answered, and its events come again. */
+/** Whether a batch was answered with all events as retryable. */
 const isRefused = ({ status, body }: Answer) =>
   status === 503 || (body as { retryableEventIds?: unknown[] }).retryableEventIds?.length === 1
 const metric = async (name: string) => {
@@ -75,7 +75,7 @@ test('while PostgreSQL hangs, health answers at once, reads and batches are refu
   } finally {
     signalAll(pids, 'SIGCONT')
   }
-  // Without a restart, as after a failover.
+  // The node recovers without a restart, as after a failover.
   await eventually(async () => (await readiness()).status === 200, 'readiness', 2_000)
   assert.equal((await service.api('/runs')).status, 200)
   assert.equal((await service.record([event()])).status, 200)
@@ -148,7 +148,7 @@ test('after a failover to an empty database nothing is served, with that reason;
   await eventually(async () => (await readiness()).status === 200, 'readiness', 2_000)
   assert.ok(!isRefused(await service.record([event()])))
 
-  // Another installation, such as the wrong cluster of the same company.
+  // The database of another installation, such as another cluster of the same company.
   await swap(name, 'original')
   await swap('empty', name)
   const other = await startService({ databaseUrl: withDatabase(server.url(), name) })

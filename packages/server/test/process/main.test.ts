@@ -110,7 +110,7 @@ async function heldRequest(url: string, key: string): Promise<{ socket: Socket; 
     'Expect: 100-continue',
   ]
   socket.write([...head, `Content-Length: ${body.length}`, '', body.slice(0, -1)].join('\r\n'))
-  // The server has read the head when it asks for the rest.
+  // The server has read the head when it answers 100 Continue.
   const [answer] = (await once(socket, 'data')) as [Buffer]
   assert.match(answer.toString(), /^HTTP\/1\.1 100 Continue/)
   socket.pause()
@@ -193,7 +193,7 @@ for (const [signal, code] of [
     const { socket } = await heldRequest(await server.ready(), printed(server.stdout()).key)
     socket.on('error', () => undefined)
     server.signal(signal)
-    // A repeat within a second after it was heard is the same signal.
+    // The same signal within a second counts as one.
     await eventually(() => server.stderr().includes('draining'), 'a draining server')
     await wait(1_200)
     server.signal(signal)
@@ -201,7 +201,7 @@ for (const [signal, code] of [
   })
 }
 
-/** A failed start prints one sentence and exits with 1. */
+/** Asserts that a start fails with exit code 1, and returns the sentence that it prints. */
 async function refusal(...args: Parameters<typeof startProcess>): Promise<string> {
   const server = startProcess(...args)
   assert.equal(await server.ended(), 1)

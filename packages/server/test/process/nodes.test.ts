@@ -9,7 +9,7 @@ import { eventually } from '../setup/eventually.ts'
 import { databasesOf, startPostgres, type PostgresServer, type TestDatabases } from '../setup/postgres-server.ts'
 import { startProcess, temporaryDirectory, type ServerProcess } from '../setup/process.ts'
 
-/** Held while the schema is changed. */
+/** Advisory lock that a node holds while it migrates. */
 const MIGRATION_LOCK = 0x54_41_43_48
 
 const apiKey = newApiKey(randomBytes).text
@@ -226,7 +226,7 @@ test('a node follows the other: revoked keys, decisions, and records that a kill
   // The service promises one second; a machine that is busy with other tests gets more. The poll itself ends after 30.
   assert.ok(performance.now() - decidedAt < 20_000)
 
-  // The work of a killed node: its lease ends, and a live node takes it.
+  // When the lease of a dead node's work ends, a live node takes the work.
   two.process.signal('SIGSTOP')
   const database = new pg.Client(nodes.databaseUrl)
   await database.connect()
@@ -263,7 +263,7 @@ test('a signal ends a process that waits for its database for ever, after the dr
   t.after(drop)
   const other = new pg.Client(databaseUrl)
   await other.connect()
-  // As if another node migrated the database and then fell silent.
+  // Hold the lock, as another node that hangs during a migration would.
   await other.query('SELECT pg_advisory_lock($1)', [MIGRATION_LOCK])
   const directory = temporaryDirectory(t)
   const waiting = startProcess(t, directory, { TACHO_DATABASE_URL: databaseUrl, TACHO_DRAIN_TIMEOUT: '100ms' })

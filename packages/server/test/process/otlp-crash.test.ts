@@ -1,5 +1,5 @@
 /**
- * Spans of four real exporters, with a server that is killed twice meanwhile: each is stored once. By hand, because the waits of
+ * Each span of four real exporters is stored once, although the server is killed twice. Run it by hand, because the waits of
  * exporters add up on a slow machine: TACHO_TEST_SPANS=100000 npm test -- otlp-crash
  */
 import assert from 'node:assert/strict'
@@ -74,7 +74,7 @@ test(
       }
     }
 
-    // It repeats a request for that long.
+    // The exporter repeats a request for this long.
     const timeoutMillis = 5_000
     const settings = { timeoutMillis, url: `${url}/openapi/v1/otlp/v1/traces`, headers: { 'x-api-key': apiKey } }
     const exporters = [

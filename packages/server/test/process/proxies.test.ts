@@ -35,7 +35,7 @@ const PROXIES: Proxy[] = [
       const temporary = ['client_body', 'proxy', 'fastcgi', 'uwsgi', 'scgi']
       const paths = temporary.map((name) => `${name}_temp_path ${folder}/${name};`).join(' ')
       const own = text.replace('listen 443 ssl', `listen 127.0.0.1:${port} ssl`)
-      // Its workers must reach the folder of the test.
+      // nginx's workers must be able to read the folder of the test.
       const user = process.getuid?.() === 0 ? 'user root; ' : ''
       const main = `${user}daemon off; pid ${folder}/pid; error_log stderr; worker_processes 1; events {}`
       return {
@@ -92,7 +92,7 @@ for (const proxy of PROXIES) {
     const origin = `https://${HOST}:${port}`
     const bearer = { authorization: `Bearer ${token}` }
 
-    // The last one is the path of the public address, which the proxies leave in place.
+    // The proxies do not remove the last one, which is the path of the public address.
     for (const base of ['', '/tacho', '/kept']) {
       const ask = (place: string, asked: Asked = {}) => answer(port, base + place, asked)
       assert.equal((await ask('/readyz')).status, 200)
@@ -107,7 +107,7 @@ for (const proxy of PROXIES) {
         assert.ok(pathname.startsWith(`${base}/`), pathname)
         assert.equal((await answer(port, pathname)).status, 200, pathname)
       }
-      // Not 403: the page has the server's own origin.
+      // The answer must not be 403, because the page has the server's own origin.
       const credentials = JSON.stringify({ email: 'nobody@example.com', password: 'wrong password' })
       const signIn = { method: 'POST', body: credentials, headers: { origin, 'content-type': 'application/json' } }
       const refused = await ask('/operator/v1/session', signIn)
@@ -137,7 +137,7 @@ for (const proxy of PROXIES) {
   })
 }
 
-/** The address of the client, whatever it says of itself, and the request id of the proxy. */
+/** Asserts that the log has the client's real address, not the one it claims, and the proxy's request id. */
 async function assertLogged(node: ServerProcess): Promise<void> {
   const line = await eventually(
     () =>
@@ -158,7 +158,7 @@ async function startProxy(t: TestContext, { program, example, run }: Proxy, node
   execFileSync('openssl', [...made, '-addext', `subjectAltName=DNS:${HOST}`, '-keyout', key, '-out', certificate], {
     stdio: 'ignore',
   })
-  // HAProxy reads both from one file.
+  // HAProxy reads the certificate and its key from one file.
   if (program === 'haproxy') writeFileSync(certificate, readFileSync(certificate, 'utf8') + readFileSync(key, 'utf8'))
   const written = readFileSync(path.join(EXAMPLES, example), 'utf8')
   const local = written.replaceAll('/etc/ssl/', `${folder}/`).replaceAll('127.0.0.1:4680', `127.0.0.1:${node}`)
@@ -207,7 +207,7 @@ async function answer(port: number, place: string, asked: Asked = {}) {
   return { status: reply.statusCode, text, location: reply.headers.location ?? '' }
 }
 
-/** One span whose text fills about so many bytes. */
+/** One span with about this many bytes of text. */
 function traces(bytes: number): string {
   const attributes = [{ key: 'text', value: { stringValue: 'x'.repeat(bytes) } }]
   const now = BigInt(Date.now()) * 1_000_000n

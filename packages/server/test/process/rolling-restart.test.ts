@@ -59,7 +59,7 @@ ${servers.join('')}`,
     },
   },
   {
-    // It has no checks of its own: connections that are refused go to the next node.
+    // nginx makes no health checks: it sends refused connections to the next node.
     program: 'nginx',
     configure(folder, port, nodes) {
       const file = path.join(folder, 'nginx.conf')
@@ -113,7 +113,7 @@ for (const { program, configure } of BALANCERS) {
       nodes[n]?.signal('SIGTERM')
       assert.equal(await nodes[n]?.ended(), 0)
       await start(port)
-      // As an operator would: until the balancer has found the new one.
+      // Wait like an operator until the balancer has found the new node.
       await wait(3_000)
     }
     const { requests, failures, longestMs } = await load.stop()
@@ -121,7 +121,7 @@ for (const { program, configure } of BALANCERS) {
       `${requests} requests, longest ${Math.round(longestMs)} ms (${Math.round(before)} ms before the restart)`,
     )
     assert.deepEqual(failures, [])
-    // On a machine that has more to do than it can, each request waits for its turn as well.
+    // On an overloaded machine, each request also waits for the processor.
     const busy = Math.max(1, (os.loadavg()[0] ?? 0) / os.availableParallelism())
     assert.ok(longestMs < LONGEST_MS * busy, `${longestMs} ms at a load of ${busy}`)
   })

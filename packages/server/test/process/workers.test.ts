@@ -51,7 +51,7 @@ async function workers(server: ServerProcess, count: number): Promise<number[]> 
 async function record(url: string, key: string, events: unknown[]): Promise<{ accepted: number }> {
   const reply = await fetch(`${url}/openapi/v1/events/batch`, {
     method: 'POST',
-    // A connection for each request, so that the workers take turns.
+    // Open a connection for each request, so that the workers take turns.
     headers: { 'x-api-key': key, 'content-type': 'application/json', connection: 'close' },
     body: JSON.stringify(events),
   })
@@ -152,7 +152,7 @@ test('a signal drains every worker; a second one ends them at once', async (t) =
   const server = await start(t, { TACHO_DRAIN_TIMEOUT: '10m' })
   const url = await server.ready()
   const [pids, key] = [await workers(server, 2), await keyOf(server)]
-  // A request that does not end holds its worker.
+  // An unfinished request keeps its worker from ending.
   const body = new ReadableStream({ start: (controller) => controller.enqueue(new TextEncoder().encode('[')) })
   const held = fetch(`${url}/openapi/v1/events/batch`, {
     method: 'POST',
@@ -196,7 +196,7 @@ test('an error that stops the first worker from starting is printed once and end
 test('workers that die repeatedly soon after their start end the service with a clear sentence', async (t) => {
   const server = await start(t)
   await server.ready()
-  // Before that line, the service ends with its first worker.
+  // Wait for this line: before it, the service ends if its first worker ends.
   await eventually(() => lines(server).some(({ msg }) => msg === 'starting workers'), 'the start of more workers')
   const end = server.ended()
   let hasEnded = false

@@ -1,5 +1,5 @@
 /**
- * Which unique keys may begin with something else than an environment or a workspace. An import chooses ids, and clients
+ * Unique keys must begin with an environment or a workspace, with few exceptions. An import chooses ids, and clients
  * choose texts, so such a key must not be shared between tenants.
  */
 import assert from 'node:assert/strict'
@@ -20,7 +20,7 @@ const PEOPLE = 'people and their credentials: the service makes the ids, and add
 const MADE_HERE = 'the service makes the ids, and no import brings rows'
 
 /**
- * These tables are keyed by an id that nobody outside chooses: where each row gets its id, and the requests that cause
+ * Tables that are keyed by an id which no caller chooses: the files that make the ids, and the requests that cause
  * rows. `assertMadeHere` checks the rest.
  */
 const MADE_IDS: Readonly<Record<string, { files: string[]; routes: (keyof typeof OPERATOR_ROUTES)[] }>> = {
@@ -107,9 +107,9 @@ export function assertMadeHere(): void {
   for (const [table, { files, routes }] of Object.entries(MADE_IDS)) {
     for (const file of files) {
       const source = readFileSync(path.join(SOURCES, '..', file), 'utf8')
-      // Random by default.
+      // The bytes must be random; tests may pass others.
       assert.match(source, /\buuidv7\(\w+(, randomBytes)?\)/, `${file} makes ids of ${table}`)
-      // An id of its own must not come from what a request says.
+      // An id must not come from a request.
       assert.doesNotMatch(source, /\bid: (body|query|params)\b/, file)
     }
     for (const name of routes) {
@@ -118,7 +118,7 @@ export function assertMadeHere(): void {
     }
     let own = 0
     for (const { file, source } of sources) {
-      // A conflict on the id would take the row of whoever has it.
+      // An upsert on the id could change the row of another tenant.
       assert.doesNotMatch(source, new RegExp(`INTO ${table}\\b[^\`']*ON CONFLICT`), file)
       assert.doesNotMatch(source, new RegExp(`insertRows\\(\\w+, '${table}',[^\n]*ON CONFLICT`), file)
       for (const text of statementsIn(source)) {
@@ -137,7 +137,7 @@ const READS_ALL: Readonly<Record<string, string>> = {
   'sql/people/audit.ts': 'SELECT ${COLUMNS} FROM audit_log WHERE ${conditionsGiven:group} ORDER BY id DESC',
 }
 
-/** Statements and their inner SELECTs, each on its own, with the conditions that a constant of the file has. */
+/** Statements and their inner SELECTs separately, with the conditions from constants of the file. */
 function statementsIn(source: string): string[] {
   return [...source.matchAll(STATEMENT)].flatMap(([quoted]) => {
     const text = quoted.slice(1, -1).replaceAll(/\$\{(\w+)(?:\.join\(' AND '\))?\}/g, (whole, name: string) => {
@@ -156,5 +156,5 @@ function parts(text: string): string[] {
   return /^\s*SELECT\b/.test(content) ? [content.trim(), ...rest] : rest
 }
 
-/** A statement in its quotes. */
+/** Matches a quoted statement. */
 const STATEMENT = /`(?:SELECT|UPDATE|DELETE|INSERT)\b[^`]*`|'(?:SELECT|UPDATE|DELETE|INSERT)\b[^']*'/g

@@ -1,4 +1,4 @@
-/** Every table is described. The schemas are the reviewed ones, which other tests compare with the real. */
+/** Every table of the schema files is described in tables.ts. Other tests compare these files with the real schemas. */
 import assert from 'node:assert/strict'
 import { readFileSync } from 'node:fs'
 import { test } from 'node:test'
@@ -98,7 +98,7 @@ function tablesWithEnvironments(file: string): Map<string, Columns> {
   return new Map(tables.filter(([, columns]) => columns.some(({ name }) => name === 'environment_id')))
 }
 
-/** In the embedded store, events name their environment by number. */
+/** On SQLite, events have the number of their environment. */
 const NUMBER = '(SELECT number FROM environment_numbers WHERE environment_id = ?)'
 const idOf = (table: string) => (table === 'events' ? NUMBER : '?')
 
@@ -115,9 +115,9 @@ function fillTables(file: string, environmentIds: string[]): void {
       for (let row = 1; row <= 3; row++) {
         const values = columns.map(({ name, type }) => {
           if (name === 'environment_id') return environmentId
-          // Parsed when runs are removed.
+          // The removal of runs parses this text.
           if (name === 'result') return '{"hitRuns":[]}'
-          // Runs are removed one by one, so those that are removed already have other numbers.
+          // Rows of `removed_runs` are of earlier runs, so they have other numbers.
           const number = 10 * n + row + (table === 'removed_runs' ? 5 : 0)
           return type === 'INTEGER' || type === 'REAL'
             ? number

@@ -1,5 +1,5 @@
 /**
- * Stores of former schemas, as the SQL of their rows. Their tables are made by the migrations of their time, which never change.
+ * Stores of former schemas, as the SQL of their rows. Migrations, which never change, create their tables.
  * Each migration that changes what a store holds gets a store of the schema before it: see write.ts.
  */
 import { readdirSync, readFileSync } from 'node:fs'
@@ -14,7 +14,7 @@ export type Engine = 'sqlite' | 'postgres'
 
 export interface FormerStore {
   engine: Engine
-  /** Its newest migration. */
+  /** Number of the newest migration in the store. */
   schema: number
   rows: string
 }
@@ -30,7 +30,7 @@ export function formerStores(engine: Engine): FormerStore[] {
   }))
 }
 
-/** How many rows each table has, from the statements. */
+/** Number of rows in each table, counted in the statements. */
 export function rowCounts({ rows }: FormerStore): Map<string, number> {
   const counts = new Map<string, number>()
   for (const [, table = ''] of rows.matchAll(/^INSERT INTO (\w+) /gm)) counts.set(table, (counts.get(table) ?? 0) + 1)
@@ -42,7 +42,7 @@ export function makeFile({ schema, rows }: FormerStore, directory: string): void
   db.pragma('foreign_keys = OFF')
   sqlite.migrate(db, sqlite.knownMigrations().slice(0, schema))
   db.pragma(`application_id = ${APPLICATION_ID}`)
-  // Rows that migrations made are in the statements too, and so are the checksums of the migrations.
+  // The statements contain the rows that migrations add, and the migrations' checksums.
   for (const table of tablesOf(db)) db.exec(`DELETE FROM ${table}`)
   db.exec(rows)
   db.close()
@@ -57,13 +57,13 @@ export function tablesOf(db: Database.Database): string[] {
     .all()
 }
 
-/** In an empty database. */
+/** Creates the store in an empty database. */
 export async function makeDatabase({ schema, rows }: FormerStore, url: string): Promise<void> {
   const client = new pg.Client(url)
   await client.connect()
   try {
     await postgres.migrate(client, postgres.knownMigrations().slice(0, schema))
-    // Rows come in any order.
+    // Switch off foreign keys, because the rows are in any order.
     await client.query('SET session_replication_role = replica')
     const { rows: tables } = await client.query<{ name: string }>(
       "SELECT tablename AS name FROM pg_tables WHERE schemaname = 'tacho'",

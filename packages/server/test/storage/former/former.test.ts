@@ -1,4 +1,4 @@
-/** Stores of every former schema, on both engines: a build of today opens them, keeps each row, and serves them. */
+/** The current build opens stores of every former schema, on both engines, keeps each row, and serves them. */
 import assert from 'node:assert/strict'
 import { mkdtempSync, rmSync } from 'node:fs'
 import os from 'node:os'
@@ -36,7 +36,7 @@ function assertKept(store: FormerStore, count: (table: string) => number | undef
   assert.deepEqual(lost, [])
 }
 
-/** With new credentials, as an operator who lost theirs. */
+/** Serves the store with new credentials, like an operator who lost theirs. */
 async function serve(t: TestContext, place: { dataDir: string; databaseUrl: string | null }): Promise<void> {
   const apiKeyFor = { workspace: 'former', environment: 'production' }
   const { operatorToken, apiKey } = await recover({ ...place, operatorToken: true, apiKeyFor })
@@ -77,7 +77,7 @@ async function serve(t: TestContext, place: { dataDir: string; databaseUrl: stri
   assert.equal(people.items.length, 1)
   const audit = await json<{ items: unknown[] }>('/operator/v1/audit', asOperator)
   assert.ok(audit.items.length > 5)
-  // The PostgreSQL of the tests does not wait for its disk.
+  // Ignore the durability check: the PostgreSQL of the tests does not sync its disk.
   const doctor = await json<{ ok: boolean; checks: { name: string; ok: boolean }[] }>('/operator/v1/doctor', asOperator)
   assert.deepEqual(
     doctor.checks.filter(({ ok, name }) => !ok && name !== 'durability'),

@@ -38,7 +38,7 @@ for (const engine of ['sqlite', 'postgres'] as const) {
 await drop()
 await databases.close()
 
-/** As an installation is used. */
+/** Uses the service like an installation, so that tables get rows. */
 async function use(service: Service): Promise<void> {
   const { workspaceId, environmentId, apiKey, ids } = await populate(service, 'former')
   const items = [
@@ -123,7 +123,7 @@ async function databaseRows(address: string): Promise<string[]> {
   return statements
 }
 
-/** Of an environment that does not exist. */
+/** A value for a column in a row of an environment that does not exist. */
 function filler(engine: Engine, name: string, type: string): string | number {
   if (/INTEGER|REAL|int|double/.test(type)) return 1
   if (type === 'bytea') return String.raw`\x01`

@@ -1,4 +1,4 @@
-/** A slow database: what waits is bounded, and nothing accepted is lost. */
+/** A slow database: waiting batches are bounded, and accepted ones are not lost. */
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import pg from 'pg'

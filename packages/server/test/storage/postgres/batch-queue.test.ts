@@ -7,7 +7,7 @@ import { batch, event } from '../suite/sample.ts'
 
 const TRANSACTIONS = 3
 
-/** Batches of two environments, most of which share runs. Two or three are worth a transaction. */
+/** Batches of two environments, most of which share runs. Two or three of them are enough for a transaction. */
 const batches = fc.array(
   fc
     .record({ environment: fc.constantFrom('a', 'b'), runs: fc.array(fc.nat(6), { minLength: 1, maxLength: 4 }) })
@@ -20,7 +20,7 @@ const batches = fc.array(
   { minLength: 1, maxLength: 40 },
 )
 
-/** As PostgreSQL sees a connection: how many transactions on it have not sent their end. */
+/** A fake connection. Counts the transactions on it that have not sent their commit. */
 interface Pipeline {
   open: number
 }
@@ -104,7 +104,7 @@ test('while two transactions are under way, a third begins only with 400 events'
     },
   })
   const begun = () => commits.map(({ events }) => events)
-  // A turn starts at most one transaction.
+  // Each turn of the event loop starts at most one transaction.
   const turns = async () => {
     for (let left = 5; left > 0; left--) await new Promise((resolve) => setImmediate(resolve))
   }
@@ -132,7 +132,7 @@ test('while two transactions are under way, a third begins only with 400 events'
   await Promise.all(appends)
 })
 
-/** Its commits wait until they are ended by hand. Each name is an environment, or an environment and a key. */
+/** A queue whose commits end when the test says so. Each name is an environment, or an environment and a key. */
 function openQueue(transactions: number) {
   const commits: { keys: string[]; end: () => void }[] = []
   const queue = createBatchQueue<object>({
@@ -196,7 +196,7 @@ test('keys of an environment take turns for a place in its commits', async () =>
   all.push(append('one', 'one', 'third'))
   commits[0]?.end()
   await turns()
-  // The keys' batches in turn, those that came later beside the ones that have waited.
+  // Keys take turns: batches of a key that came later are committed together with batches that waited longer.
   const second = commits[1]?.keys ?? []
   assert.equal(second.filter((key) => key === 'quiet').length, 3)
   assert.equal(second.filter((key) => key === 'third').length, 1)

@@ -1,4 +1,4 @@
-/** An error of a transaction is never hidden by the errors that follow from it. */
+/** The first error of a transaction is reported, not the errors that follow from it. */
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import type { PoolClient } from 'pg'

@@ -1,4 +1,4 @@
-/** A store whose plans may go wrong: one tenant is large and many are small. */
+/** A store in which the planner may choose badly: one tenant is large and many are small. */
 import type pg from 'pg'
 import { KEEP_ALL } from '../../../src/storage/data/retention.ts'
 import { hashOf } from '../../../src/storage/runs/search.ts'
@@ -91,7 +91,7 @@ async function fillOperators({ client, env, workspace, webhook }: LargeTenant) {
     `${tenant(env)}, (${id})::uuid, 'title', 'LOOP', (ARRAY['OPEN', 'RESOLVED'])[1 + n % 2], ${NOON}, ${NOON}, ${NOON},
       ${NOON}::bigint + n, 1, 0, 1, 1, 0, CASE WHEN n % 100 = 0 THEN 'person ' || n % 7 END`,
   )
-  // One issue with all runs, as when everything fails.
+  // One issue has all runs, as if every run failed.
   await client.query(
     `INSERT INTO issue_fingerprints (environment_id, fingerprint, issue_id, home_issue_id, detection_type, title, facts,
         occurrences, recoveries, runs, agents)
@@ -148,7 +148,7 @@ async function fillOperators({ client, env, workspace, webhook }: LargeTenant) {
   )
 }
 
-/** Ten indexed events of each run, of which few have the word. Few runs wait. */
+/** Ten indexed events of each run. Few of them contain the word, and few runs wait for the index. */
 async function fillSearch({ client, storage, env, workspace }: LargeTenant) {
   await storage.createWorkspace({ id: workspace, name: workspace, createdAt: NOON }, [])
   await storage.createEnvironment({ id: env, workspaceId: workspace, name: 'production', createdAt: NOON }, [])

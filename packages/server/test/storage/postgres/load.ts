@@ -36,7 +36,7 @@ export async function writeUntil(
   }
 }
 
-/** Like a client: repeats the batch after a StorageError. */
+/** Repeats the work after a StorageError, like a client. */
 async function retried<Result>(work: () => Promise<Result>): Promise<Result> {
   for (;;) {
     try {

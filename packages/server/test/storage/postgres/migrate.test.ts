@@ -1,4 +1,4 @@
-/** A database gets each migration once, whole or not at all, also if many nodes start at once. */
+/** Each migration is applied once, completely or not at all, even if many nodes start at the same time. */
 import assert from 'node:assert/strict'
 import { after, before, describe, test } from 'node:test'
 import pg from 'pg'
@@ -62,7 +62,7 @@ ALTER TABLE workspaces ALTER COLUMN colour SET NOT NULL;
       next(''),
       next('-- no transaction\nCREATE INDEX CONCURRENTLY workspaces_by_time ON workspaces (created_at);\n', 2),
     ]
-    // The index waits for this transaction, and the nodes that wait for the index hold nothing that it needs.
+    // The index waits for this transaction. The other nodes wait for the index without holding a lock that it needs.
     await query().query('BEGIN')
     await query().query("UPDATE workspaces SET name = 'changed'")
     const others = clients.slice(1).map((client) => migrate(client, migrations))

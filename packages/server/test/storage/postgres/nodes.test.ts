@@ -1,4 +1,4 @@
-/** Rules about several nodes. Here each node is an engine of its own on one database. */
+/** Rules about several nodes. In these tests, each node is a separate engine on one database. */
 import assert from 'node:assert/strict'
 import { after, before, describe, test } from 'node:test'
 import fc from 'fast-check'
@@ -70,7 +70,7 @@ async function untilCounts(storage: Storage, count: number): Promise<void> {
 test('a readiness check writes nothing', async () => {
   const stamp = async () =>
     JSON.stringify(await run(database.url, 'SELECT node_id, xmin FROM tacho.nodes ORDER BY node_id'))
-  // A heartbeat is a write, every few seconds: it may fall between two checks, but not between all of them.
+  // Check several times: a heartbeat writes every few seconds, so one may fall between two checks, but not between all.
   const written: boolean[] = []
   for (let looks = 0; looks < 10; looks++) {
     const before = await stamp()
@@ -143,7 +143,7 @@ describe('two nodes on one database', () => {
       await append(node(0), env, event())
       await append(node(1), env, event())
       const events = [event(), event(), event()]
-      // Both look for stored events before either has stored one.
+      // Both transactions search for stored events before either has stored one.
       await outsider.query(`BEGIN; SELECT 1 FROM runs WHERE environment_id = '${env}' FOR UPDATE`)
       const verdicts = [append(node(0), env, ...events), append(node(1), env, ...events)]
       const waiting = `SELECT pid FROM pg_stat_activity
@@ -179,7 +179,7 @@ describe('two nodes on one database', () => {
       const send = (sender: number) =>
         append(node(sender), env, ...order(sender % 6).flatMap((name) => used(name, `run ${sender}`)))
       await Promise.all(Array.from({ length: times }, (_, sender) => send(sender)))
-      // What each node has in memory counts from now on.
+      // From now on, each node uses its cached runs.
       for (let sender = 0; sender < 2; sender++) await send(times + sender)
       for (const by of ['tool', 'model'] as const) {
         const window = { by, from: NOON - (NOON % HOUR), to: NOON + HOUR, stepMs: 2 * HOUR }
@@ -235,7 +235,7 @@ describe('two nodes on one database', () => {
       }),
     ).finally(() => (isWriting = false))
     const seen: EventRowRead[] = []
-    // Until a page that was requested after the last write is empty.
+    // Read until a page that was requested after the last write is empty.
     for (let isDone = false; !isDone;) {
       const wasWriting = isWriting
       const { time, seq } = seen.at(-1) ?? { time: 0, seq: 0 }
@@ -323,7 +323,7 @@ test('a silent node loses its slot to the next one, and takes another when it wa
   for (;;) {
     await run(own.url, 'UPDATE tacho.nodes SET heartbeat_at = 0 WHERE slot = 0')
     third = await open()
-    // The first may have sent a heartbeat in between: then it kept its slot, and falls silent once more.
+    // If the first node sent a heartbeat in between, it kept its slot. Then try again.
     if ((await slots()).length === 2) break
     await third.close()
   }
@@ -341,7 +341,7 @@ test('a silent node loses its slot to the next one, and takes another when it wa
 
 test('nodes do not deadlock when their batches overlap in opposite order', async () => {
   const own = await databases.create()
-  // PostgreSQL does not detect deadlocks here, so one would fail with the lock timeout.
+  // Switch off deadlock detection, so that a deadlock would end with the lock timeout.
   await run(own.url, `ALTER DATABASE ${new URL(own.url).pathname.slice(1)} SET deadlock_timeout = '60s'`)
   const open = () => openPostgresStorage({ url: own.url, poolSize: 8, timeouts: { lockMs: 5_000 } })
   const [one, two] = await Promise.all([open(), open()])

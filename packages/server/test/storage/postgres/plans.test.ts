@@ -46,10 +46,10 @@ const TABLES = [
 ]
 /** Tables with few rows at any time: each row is deleted when its work is done. */
 const UNDER_WAY = ['removed_runs', 'work']
-/** A statement that reads or writes one of them. */
+/** Matches a statement that reads or writes one of these tables. */
 const USED = new RegExp(`\\b(?:FROM|JOIN|INTO|UPDATE)\\s+(?:${TABLES.join('|')})\\b`)
 
-/** The prefix that a hundred runs share. */
+/** A prefix of the ids of a hundred runs. */
 const SOME_RUNS = SCALE > 10 ? 'run 1000' : 'run 100'
 const FILLING = { timeout: SCALE * 60_000 }
 /** Rows of one table that one statement may read here: pages have 50 rows, batches 60 events. */
@@ -87,7 +87,7 @@ describe('plans', { skip: NESTED_PLANS }, () => {
   const prepared = new Map<string, string>()
   /** Columns of each index, in its order. */
   const indexes = new Map<string, string[]>()
-  /** Each check erases another run, but not the first, which has more events than it counts. */
+  /** Each check erases another run. Not the first one, which has more events than its row counts. */
   let erased = 1
   let removed = 0
 
@@ -137,7 +137,7 @@ describe('plans', { skip: NESTED_PLANS }, () => {
     const span = { clauses: parsed.clauses, from: NOON - 10 * 24 * HOUR, to: NOON + HOUR, limit: 50 }
     await storage.searchEvents(env, { ...span, after: null })
     await storage.searchEvents(env, { ...span, after: { time: NOON + 3, run: 1_010_007, tie: 3 } })
-    // What its job reads.
+    // The statement of the job that indexes runs for the search.
     await storage.readUnindexed(env)
     await storage.readSearchSettings(env)
     await storage.markOlderRuns(env)
@@ -184,7 +184,7 @@ describe('plans', { skip: NESTED_PLANS }, () => {
     await storage.recordFailures(env, 'run 1000', [newFailure({ eventId: 'a' }), newFailure({ eventId: 'b' })], NOON)
     const [issue] = (await storage.listIssues(env, {}, { limit: 1, after: null })).rows
     await storage.findIssue(env, issue?.id ?? middle)
-    // Nothing is due, so that each check of the plans finds the same.
+    // No work is due, so that each check of the plans runs on the same rows.
     const claim = { owner: 'o', now: NOON, leaseUntil: NOON + 1, limit: 50 }
     await storage.dueWork(NOON)
     await storage.claimWork({ kind: 'review_issue_record', ...claim })
@@ -379,7 +379,7 @@ describe('plans', { skip: NESTED_PLANS }, () => {
     assert.equal(gone.runs, 1)
   }
 
-  /** With the deletion, in two slices. */
+  /** Erases a subject, and deletes its events in two slices. */
   async function eraseOne(subject: Subject) {
     const erasure = newErasure(env, subject)
     await storage.createErasure(erasure, [])
@@ -387,17 +387,17 @@ describe('plans', { skip: NESTED_PLANS }, () => {
     for (const limit of [EVENTS_OF_RUN / 2, 100]) await storage.deleteErased(env, erasure.id, limit, NOON + HOUR)
   }
 
-  /** The rows of an erased run are deleted already: plans are checked with those of another one. */
+  /** The rows of an erased run are already deleted, so plans are checked with the number of another run. */
   const ofOther = (value: unknown) => (value === 1_000_000 + erased ? 1_000_000 + erased + RUNS / 2 : value)
 
   interface Planned {
     text: string
     values: readonly unknown[]
-    /** The statement before it that changed the planner for its transaction. */
+    /** An earlier statement of the transaction that changed settings of the planner. */
     planner: string | null
   }
 
-  /** The statements the engine sends for it, on the tables here. */
+  /** The statements that the engine sends for this use, if they are on the data tables. */
   async function statements(used: () => Promise<void>): Promise<Planned[]> {
     sent.length = 0
     await used()
@@ -406,7 +406,7 @@ describe('plans', { skip: NESTED_PLANS }, () => {
       let planner: string | null = null
       for (const { text, values } of transaction) {
         if (text.includes("set_config('enable_")) planner = text
-        // Rows of a plain INSERT are there already.
+        // A plain INSERT is not planned again, because its rows already exist.
         const isPlanned = /^(WITH|SELECT|UPDATE|DELETE)/.test(text) || /^INSERT.*SELECT/s.test(text)
         if (isPlanned && USED.test(text))
           found.set(`${text} ${JSON.stringify(values)}`, { text, values: values.map(ofOther), planner })
@@ -473,7 +473,7 @@ function nodesOf(plan: Plan): Plan[] {
   return [plan, ...(plan.Plans ?? []).flatMap(nodesOf)]
 }
 
-/** Runs with gaps are found by the partial indexes, which hold no others. */
+/** Finds plans that do not use the partial indexes, which have only runs with gaps. */
 function notByGaps(plan: Plan, text: string): string[] {
   const used = nodesOf(plan).flatMap((node) =>
     node['Relation Name'] === 'runs' ? [node['Index Name'] ?? 'no index'] : [],

@@ -88,7 +88,7 @@ function tablesOf(text: string, tables: readonly string[]) {
   return { into: named('INTO|COPY'), from: named('FROM|JOIN|UPDATE') }
 }
 
-/** The metrics of the whole installation count a bounded number of rows, and show none. */
+/** Statements of metrics, which may cross tenants: they count a bounded number of rows, and show none. */
 const OF_METRICS =
   /^SELECT COUNT\(\*\) AS [^;]*\(SELECT \* FROM (?:stops|approval_grants) WHERE \w+ IS NULL(?: AND expires_at > \$1)? LIMIT \d+\) AS counted(?: WHERE uses [^()]*)?$/
 
@@ -127,7 +127,7 @@ const TENANTS_TABLES = [
   'policy_versions',
 ]
 
-/** `tacho doctor` compares the checksums of the whole installation, and shows no row (storage/sql/engine/checksum-checks.ts). */
+/** Statements of `tacho doctor`, which may cross tenants: they compare checksums, and show no row (checksum-checks.ts). */
 const OF_DOCTOR = /^SELECT [^;]* AS "key0"|^SELECT environment_id AS "environmentId" FROM configurations ORDER BY/
 
 /** The rule that a statement on those tables breaks, or null. */

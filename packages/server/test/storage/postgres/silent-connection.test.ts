@@ -11,7 +11,7 @@ import { refusal, retried, useTestDatabase } from './store-trouble.ts'
 
 const { url: databaseUrl, query, withStorage } = useTestDatabase()
 
-/** Forwards to the database until a connection sends the text. Then it forwards so many more bytes and stops. */
+/** A proxy to the database. After a connection sends `text`, it forwards `more` bytes and then nothing. */
 async function proxyFallingSilentAt(text: string, more = 200) {
   const target = new URL(databaseUrl())
   const sockets: Socket[] = []

@@ -14,7 +14,7 @@ before(async () => {
   const timeouts = { connectMs: 60_000, statementMs: 60_000, lockMs: 60_000, idleInTransactionMs: 60_000 }
   client = new pg.Client(clientConfig(parseAddress(database.url).config, timeouts))
   await client.connect()
-  // One transaction, so that the counts do not depend on the disk.
+  // Run everything in one transaction, so that the counts do not depend on the disk.
   await client.query(`SET search_path = ${SCHEMA}; BEGIN`)
 })
 after(async () => {

@@ -1,4 +1,4 @@
-/** For tests of trouble with the database: a database of the file's own, and ways to block it or make it fail. */
+/** A database for the tests of one file, and functions that block it or make it fail. */
 import { after, before } from 'node:test'
 import { setTimeout as sleep } from 'node:timers/promises'
 import pg from 'pg'
@@ -43,7 +43,7 @@ export function useTestDatabase() {
       }
     },
 
-    /** Blocks all reads and writes of the table meanwhile. */
+    /** Blocks all reads and writes of the table during the work. */
     async whileLocked(table: string, work: () => Promise<void>): Promise<void> {
       await query(`BEGIN; LOCK TABLE tacho.${table} IN ACCESS EXCLUSIVE MODE`)
       try {
@@ -53,7 +53,7 @@ export function useTestDatabase() {
       }
     },
 
-    /** Makes every insert into the table fail meanwhile, or only inserts of the rows that match `of`. */
+    /** Makes inserts into the table fail during the work: all, or only those of rows that match `of`. */
     async whileFailing(table: string, condition: string, work: () => Promise<void>, of = 'true'): Promise<void> {
       await query(`CREATE FUNCTION tacho.fail() RETURNS trigger LANGUAGE plpgsql AS
         $$ BEGIN RAISE EXCEPTION 'on purpose' USING ERRCODE = '${condition}'; END $$`)

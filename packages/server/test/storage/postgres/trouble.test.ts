@@ -39,7 +39,7 @@ describe('a database in trouble', () => {
       const env = newId()
       await Promise.all(Array.from({ length: 8 }, () => storage.findRun(env, 'run')))
       await endConnections()
-      // One that was just opening ends too, after which the node pauses.
+      // A connection that was just opening ends too. The node then pauses before it opens another.
       assert.equal(await retried(() => storage.findRun(env, 'run')), null)
       const writing = Promise.allSettled(
         Array.from({ length: 200 }, (_, n) => append(storage, env, event({ runId: `run ${n % 5}` }))),
@@ -58,7 +58,7 @@ describe('a database in trouble', () => {
     const timeouts = { statementMs: 60_000, lockMs: 60_000, idleInTransactionMs: 60_000 }
     await withStorage({ timeouts }, async (storage) => {
       const env = newId()
-      // Later appends know the environment, and ask for its state without waiting for the answer.
+      // After the first append, the environment is cached, and later appends read its state without waiting.
       await append(storage, env, event({ runId: 'other' }))
       const rejections: RejectionRow[] = [{ runId: 'run', eventId: 'refused', code: 'too_long', rejectedAt: NOON }]
       const settled: string[] = []
@@ -166,7 +166,7 @@ describe('a database in trouble', () => {
   test('fails one of several batches whose commits are on their way, and stores the others whole', async () => {
     await withStorage({}, async (storage) => {
       const env = newId()
-      // More than a transaction takes, so that one follows another on its connection.
+      // More events than fit into one transaction, so that a second one follows on the same connection.
       const batches = Array.from({ length: 24 }, (_, number) =>
         Array.from({ length: 100 }, (_, n) => {
           const isBad = number % 10 === 2 && n === 50
@@ -216,9 +216,9 @@ describe('a database in trouble', () => {
     await withStorage({}, async (storage) => {
       await append(storage, env, ...Array.from({ length: 50 }, (_, n) => event({ runId: `run ${n}` })))
     })
-    // As the replica has it: its next number is one that a run has.
+    // After a failover to a stale replica, the sequence may return the number of an existing run.
     const [row] = (await query(`SELECT min(number) AS number FROM tacho.runs WHERE environment_id = '${env}'`)).rows
-    // Alone: Citus would set it on the machine that has the runs.
+    // Run this statement separately: Citus would set the sequence on the machine that has the runs.
     await query(`SELECT setval('tacho.numbers', ${Number(row?.['number'])}, false)`)
     await withStorage({}, async (storage) => {
       await assert.rejects(append(storage, env, event({ runId: 'new' })), refusal('storage_unavailable'))
@@ -257,7 +257,7 @@ describe('a database in trouble', () => {
   )
 })
 
-/** The events of `run 0`, `run 1`, …: as many as the runs count, in the order of arrival without a gap. */
+/** Asserts that `run 0`, `run 1`, … have as many events as they count, with seqs in order and without a gap. */
 async function assertCounted(storage: Storage, environmentId: string, runs: number): Promise<number> {
   let events = 0
   for (let number = 0; number < runs; number++) {

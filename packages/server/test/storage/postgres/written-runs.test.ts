@@ -1,4 +1,4 @@
-/** What a node remembers of a run counts only while the run's row is as this node wrote it. */
+/** A node uses its cached run only while the run's row is as this node wrote it. */
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import { countStatements, writtenRuns } from '../../../src/storage/postgres/run-rows.ts'
@@ -14,7 +14,7 @@ import { refusal, useTestDatabase } from './store-trouble.ts'
 
 const { query, whileFailing, withStorage } = useTestDatabase()
 
-/** Each adds another power of two to the tokens of its run, so that the sum says which were counted. */
+/** Each event adds another power of two to the tokens of its run, so that the sum shows which events were counted. */
 function counter(env: string, runId = 'run') {
   let next = 1
   return {
@@ -106,12 +106,12 @@ describe('a run that a node wrote', () => {
       withStorage({}, async (other) => {
         const env = newId()
         await append(one, env, event())
-        // As retention does: it locks the run, and removes it.
+        // Lock the run and remove it, like retention.
         await query(`BEGIN; SELECT 1 FROM tacho.runs WHERE environment_id = '${env}' FOR UPDATE`)
         const run = counter(env)
         const sent = append(other, env, run.call())
         await eventually(async () => {
-          // The first that waits for a row holds the lock of the tuple.
+          // The first transaction that waits for a row holds a tuple lock.
           const ofTuples = `SELECT 1 FROM pg_locks l JOIN pg_database d ON d.oid = l.database WHERE locktype = 'tuple'`
           return (await query(`${ofTuples} AND d.datname = current_database()`)).rows.length > 0
         }, 'the append waits for the run')

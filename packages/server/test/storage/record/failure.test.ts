@@ -1,4 +1,4 @@
-/** Which failure a run keeps, and where it happened. */
+/** The failure that a run stores, and the place where it happened. */
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import type { FailurePlace } from '@tacho/contract/issues/failure.ts'
@@ -47,7 +47,7 @@ test('the end of a run is where the tool failed whose error it repeats, in whate
     [[[tool('get_order'), 'TimeoutError', 'another message'], end], RUN],
     [[[tool('get_order'), 'ValueError', 'no answer'], end], RUN],
     [[[tool('get_order'), null, 'no answer'], end], tool('get_order')],
-    // Metadata-only: no messages.
+    // In metadata-only mode, events have no messages.
     [
       [
         [tool('get_order'), 'TimeoutError', null],

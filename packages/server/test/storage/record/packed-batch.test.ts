@@ -133,7 +133,7 @@ test('a batch reaches the writer unchanged', () => {
     fc.property(fc.array(event, { maxLength: 12 }), fc.integer(), (events, receivedAt) => {
       const rejections = [{ runId: 'run', eventId: 'event', code: 'empty' as const, rejectedAt: receivedAt }]
       const batch: EventBatchRows = { environmentId: 'environment', receivedAt, events, rejections }
-      // Like a message between threads.
+      // Copy the batch as a message between threads is copied.
       assert.deepEqual(unpackBatch(structuredClone(packBatch(batch, 0))), batch)
     }),
   )

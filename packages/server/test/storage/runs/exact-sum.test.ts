@@ -4,13 +4,13 @@ import fc from 'fast-check'
 import { addExactly, meanOf, type ExactSum } from '../../../src/storage/runs/scores.ts'
 
 const NUMBERS = fc.double({ noNaN: true, noDefaultInfinity: true })
-/** Such numbers cancel each other, and fall halfway between two others. */
+/** Numbers that often cancel each other, or whose sum is halfway between two doubles. */
 const CLOSE = fc.tuple(fc.integer({ min: -4, max: 4 }), fc.integer({ min: -60, max: 60 })).map(([m, e]) => m * 2 ** e)
 const LISTS = fc.oneof(fc.array(NUMBERS, { maxLength: 30 }), fc.array(CLOSE, { maxLength: 60 }))
 
 const sumOf = (numbers: readonly number[]): ExactSum => numbers.reduce<ExactSum>(addExactly, [])
 
-/** Whole multiples of the smallest number of all. */
+/** Sums are whole multiples of 2^-1074, the smallest double. */
 const DIGITS = 1_074n
 function exactly(number: number): bigint {
   const bits = new BigUint64Array(new Float64Array([number]).buffer)[0] ?? 0n
@@ -18,11 +18,11 @@ function exactly(number: number): bigint {
   const mantissa = (bits & 0xfffffffffffffn) | (exponent === 0n ? 0n : 1n << 52n)
   return (bits >> 63n === 1n ? -mantissa : mantissa) << (exponent === 0n ? 0n : exponent - 1n)
 }
-/** The nearest number, as ECMAScript rounds a BigInt. */
+/** The nearest double, rounded as ECMAScript rounds a BigInt. */
 function nearest(sum: bigint): number {
   const [size, sign] = sum < 0n ? [-sum, -1] : [sum, 1]
   const shift = BigInt(Math.max(0, size.toString(2).length - 1_000))
-  // What is cut off counts only by whether there is any.
+  // Of the bits that are cut off, only matters whether one is set.
   const kept = (size >> shift) | (size & ((1n << shift) - 1n) ? 1n : 0n)
   return sign * Number(kept) * 2 ** Number(shift - DIGITS / 2n) * 2 ** Number(-DIGITS / 2n)
 }
@@ -31,7 +31,7 @@ test('a sum is rounded once, whatever its numbers and their order', () => {
   fc.assert(
     fc.property(LISTS, (numbers) => {
       const sum = numbers.reduce((total, number) => total + exactly(number), 0n)
-      // Numbers that the scale takes digits from, and sums that no number holds, are not exact.
+      // Skip numbers that lose digits by scaling, and sums that are too large for a double.
       fc.pre(
         numbers.every((number) => number === 0 || Math.abs(number) > 2 ** -960) && Math.abs(nearest(sum)) < 2 ** 1_000,
       )

@@ -1,4 +1,4 @@
-/** A store that lost what it had acknowledged says so when it is opened. */
+/** Opening a store reports that acknowledged writes are missing. */
 import assert from 'node:assert/strict'
 import { copyFileSync, existsSync, readFileSync, rmSync, truncateSync, writeFileSync } from 'node:fs'
 import path from 'node:path'
@@ -116,7 +116,7 @@ function cut(log: string): void {
   truncateSync(log, readFileSync(log).length - 1)
 }
 
-/** In the last frame. */
+/** Changes a bit in the last frame of the log. */
 function flip(log: string): void {
   const bytes = readFileSync(log)
   const at = bytes.length - 100

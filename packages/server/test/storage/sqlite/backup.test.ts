@@ -132,7 +132,7 @@ test('a backup with one changed bit, without its last byte, or with more behind 
     copy[at] = (copy[at] ?? 0) ^ 1
     return copy
   }
-  // Also in the counts and in the checksum itself.
+  // Some of these places are in the counts and in the checksum itself.
   const places = Array.from({ length: 24 }, (_, n) => Math.floor(((n + 0.5) * whole.length) / 24))
   const damaged = [...places, whole.length - 1, whole.length - 20, whole.length - 300].map(flipped)
   damaged.push(

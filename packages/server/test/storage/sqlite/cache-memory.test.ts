@@ -1,4 +1,4 @@
-/** Memory of the caches of the write path: limited, and without the batches that contained the texts. */
+/** The write path's caches are limited, and their texts do not keep whole batches in memory. */
 import assert from 'node:assert/strict'
 import path from 'node:path'
 import { test, type TestContext } from 'node:test'

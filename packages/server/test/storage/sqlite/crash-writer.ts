@@ -13,7 +13,7 @@ const storage = await openSqliteStorage({
   },
 })
 
-// At its end, it cannot: each would compile the sources again.
+// Write the compile cache now: the process is killed, and each new one would compile the sources again.
 flushCompileCache()
 
 async function writeForEver() {

@@ -30,7 +30,7 @@ test('the writer thread checks durability when it starts; a store that fails the
   const directory = temporaryDirectory(t)
   const db = openDatabase(path.join(directory, STORE_FILE))
   migrate(db)
-  // Only that check writes a revision without changing it.
+  // Only the durability check updates a revision to the same value.
   db.exec(`CREATE TRIGGER refuse_proof BEFORE UPDATE OF revision ON control WHEN new.revision = old.revision
     BEGIN SELECT RAISE(ABORT, 'the proof failed'); END`)
   db.close()

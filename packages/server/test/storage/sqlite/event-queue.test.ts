@@ -64,7 +64,7 @@ test('the writer has about one commit at a time, and workspaces take turns for t
     await turn()
   }
   await Promise.all(all)
-  // Beside another workspace, the writer has one large batch at a time.
+  // While two workspaces record, the writer gets one large batch at a time.
   assert.match(sentOf(sent), /^aa(ab|ba)(ab|ba)a+$/)
   assert.equal(queue.bytes(), 0)
 })

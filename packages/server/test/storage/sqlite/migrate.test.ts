@@ -36,7 +36,7 @@ test('a store of another build is refused and keeps its rows', async (t) => {
   const directory = await changedStore(t, (db) => {
     db.exec("INSERT INTO workspaces (id, name, created_at) VALUES ('w', 'kept', 1)")
     db.exec("UPDATE migrations SET sha256 = 'x' || sha256 WHERE version = 1")
-    // As a build whose schema had many steps.
+    // Pretend that a build with many more migrations wrote this store.
     db.exec("INSERT INTO migrations VALUES (41, '041_last.sql', 'x', 1)")
   })
   await assert.rejects(

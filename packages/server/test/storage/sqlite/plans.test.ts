@@ -315,7 +315,7 @@ test('tool calls over all runs come from their index; only equal times are sorte
       assert.doesNotMatch(steps, /TEMP B-TREE/)
     }
   }
-  // An empty store has no run, and so no statement on events after it.
+  // Only the statement on runs: an empty store has no run, so no statement on events follows.
   const [versions] = (await plansOf('findDeployedVersions', 'env', [['p', 1]])).slice(-1)
   assert.doesNotMatch(versions ?? '', /SCAN [vc]\b/)
   const [runs] = await plansOf('listCallingRuns', 'env', 1, 9, 10)
@@ -622,7 +622,7 @@ test('no statement reads a whole table', async () => {
   for (const plan of plans) assertIndexed(plan)
 })
 
-/** Rows that are written, and the kept replies: the creations of one day. */
+/** Scans that are allowed: rows of the statement itself, and stored replies, which are at most those of one day. */
 const EXPECTED_SCANS = new Set(['json_each', 'CONSTANT', 'idempotency_keys'])
 
 test('an erasure and its removal find every row by an index', async () => {

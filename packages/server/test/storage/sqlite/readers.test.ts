@@ -1,4 +1,4 @@
-/** How many threads read. The threads here only count and wait: when they start and end is what these tests are about. */
+/** The number of reader threads: when they start and end. The threads in these tests only count and wait. */
 import assert from 'node:assert/strict'
 import { test, type TestContext } from 'node:test'
 import { setImmediate as turn } from 'node:timers/promises'
@@ -28,7 +28,7 @@ async function heldReaders(t: TestContext, most: number) {
     started.push(one)
     return one.thread
   }, most)
-  /** Lets time pass, and then whatever it started. */
+  /** Lets time pass, and then runs the callbacks that became due. */
   const pass = async (ms: number) => {
     t.mock.timers.tick(ms)
     await turn()

@@ -74,7 +74,7 @@ test('a thread that dies rejects all its pending acts, and reports once', async 
   const file = path.join(directory, 'tacho.db')
   const deaths: ThreadEnd[] = []
   const thread = await startThread({ name: 'writer', file, heapMib: 64, onDeath: (error) => deaths.push(error) })
-  // A message that no caller sends. Such a bug must end in an error, not in silence.
+  // An invalid message, which only a bug can send, must cause an error and not a call without an answer.
   const acts = [thread.call('appendEvents', [null]), thread.call('ping', []), thread.call('ping', [])]
   for (const act of acts) await assert.rejects(act, failed('storage_unavailable'))
   assert.equal(thread.alive(), false)

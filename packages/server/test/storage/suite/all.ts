@@ -113,10 +113,10 @@ const SUITES = [
   idempotencySuite,
 ]
 
-/** Those that read payloads. */
+/** Suites that read payloads. */
 const READING = [eventsSuite, timelineSuite, simulationsSuite, approvalListsSuite, recordedInputSuite]
 
-/** Runs every suite on stores that `open` opens, and those that read payloads also with every payload in a block. */
+/** Runs every suite on stores that `open` opens. Suites that read payloads also run with every payload in a block. */
 export function conformanceSuite(open: OpenStorage): void {
   describe('the store', () => {
     after(() => closeShared(open))

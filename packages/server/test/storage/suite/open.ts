@@ -5,14 +5,14 @@ interface Opened {
   storage: Storage
   /** Runs a statement with the environment as its parameter, to damage the store. */
   change(text: string, environmentId: string): Promise<void>
-  /** Also removes its files or database. */
+  /** Closes the store, and removes its files or database. */
   close(): Promise<void>
 }
 
 /** Opens an empty store of one engine. */
 export type OpenStorage = () => Promise<Opened>
 
-/** Stores whose other tests ran on another release of the same engine. */
+/** Functions that open stores for the tests of SQL only: the other tests ran on another release of the same engine. */
 const onlyForSql = new WeakSet<OpenStorage>()
 
 /** Leaves out the tests of `decidedHere`. */
@@ -22,8 +22,8 @@ export function forSqlOnly(open: OpenStorage): OpenStorage {
 }
 
 /**
- * Options of a slow test of a number that our own code compares, or of random steps through it. Other tests send its statements
- * too: no release of the engine answers them differently for it.
+ * Options of a slow test of limits or random steps that depend on our own code only. Other tests send the same statements, so
+ * the test need not run on each release of the engine.
  */
 export function decidedHere(open: OpenStorage): { skip: string | false } {
   return { skip: onlyForSql.has(open) && 'another release of this engine ran it' }
@@ -53,12 +53,12 @@ export async function changeShared(open: OpenStorage, text: string, environmentI
   await (await shared.get(open))?.change(text, environmentId)
 }
 
-/** The suites themselves do not know which of them runs last. */
+/** Called after all suites, because a suite does not know whether it runs last. */
 export async function closeShared(open: OpenStorage): Promise<void> {
   await (await shared.get(open))?.close()
 }
 
-/** A store for the tests of one suite that see the whole store. */
+/** A separate store for a suite whose tests see rows of all environments. */
 export function ownStorage(open: OpenStorage): () => Storage {
   const own = () => open()
   after(() => closeShared(own))

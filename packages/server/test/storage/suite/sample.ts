@@ -63,7 +63,7 @@ export function llmCall(usage: Partial<NewUsage>, given: Partial<NewEvent> = {})
   return event({ eventType: 'LLM_CALL', usage: { ...none, ...usage }, ...given })
 }
 
-/** A SCORE event that says so. */
+/** A SCORE event with this score. */
 export function scored(
   name: string,
   value: number | boolean | string,

@@ -12,7 +12,7 @@ export function approvalListsSuite(open: OpenStorage) {
   describe('lists of approvals', () => {
     const storage = sharedStorage(open)
 
-    /** Twelve approvals with pairs of equal times, in all four states; the later created, the earlier they expire. */
+    /** Twelve approvals in all four states, with pairs of equal times. The last created one expires first. */
     async function twelve() {
       const env = newId()
       const rows: ApprovalRow[] = []

@@ -9,7 +9,7 @@ import { issueRecord } from '../issues/issue-sample.ts'
 import { event, newEnvironment, newId, NOON } from '../sample.ts'
 import { newEnvironment as newWebhookEnvironment, newWebhook } from '../messages/webhooks.ts'
 
-/** What events say about the approvals that they name. */
+/** Facts about approvals that events report: inputs, withdrawals and results. */
 export function approvalNotesSuite(open: OpenStorage) {
   describe('an event about an approval', () => {
     const storage = sharedStorage(open)
@@ -130,7 +130,7 @@ export function approvalNotesSuite(open: OpenStorage) {
       for (const reason of ['timeout', 'aborted'] as const) {
         await record(env, [noting(id, { kind: 'withdrawn', reason })])
       }
-      // It expires later, which is no news.
+      // A withdrawn request expires later without a message.
       assert.equal(await storage().expireApprovals(env, NOON + 24 * 60 * MINUTE, 10), 1)
       const typesOf = async ({ id: webhookId }: WebhookRow) => {
         const { rows } = await storage().listDeliveries(env, webhookId, {}, { limit: 10, after: null })
@@ -139,7 +139,7 @@ export function approvalNotesSuite(open: OpenStorage) {
       const both = ['requested', 'withdrawn']
       const told = await Promise.all(webhooks.map(typesOf))
       assert.deepEqual(told, [both, both, both, both, ['requested'], ['withdrawn'], []])
-      // Other tests claim all work of the store.
+      // Remove the webhooks, because other tests claim all work of the store.
       for (const { id: webhookId } of webhooks) await storage().removeWebhook(env, webhookId, [])
     })
 

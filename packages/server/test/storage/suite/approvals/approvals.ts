@@ -88,7 +88,7 @@ export function approvalsSuite(open: OpenStorage) {
         status: 'EXPIRED',
         revision: tooLate?.approval?.revision,
       })
-      // The clock is set back: the reported state stays.
+      // If the clock is set back, the state that was already returned stays.
       const [after] = await storage().decideApprovals(env, [late.id], decision({ now: NOON }), [])
       assert.deepEqual(after, tooLate)
       assert.deepEqual(await storage().findApproval(env, late.id), tooLate?.approval)
@@ -185,7 +185,7 @@ export function approvalsSuite(open: OpenStorage) {
 
     test('environments with overdue approvals are listed until those are expired', async () => {
       const [early, late] = [newId(), newId()]
-      // Long before the pending approvals that other tests leave in this store.
+      // A time before the pending approvals of other tests in this store.
       const then = NOON - 1_000 * MINUTE
       await ask(storage(), late, { createdAt: then, expiresAt: then + 2 })
       await ask(storage(), early, { createdAt: then, expiresAt: then + 3 })

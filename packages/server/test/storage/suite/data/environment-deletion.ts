@@ -1,4 +1,4 @@
-/** An archived environment is deleted when its time has come, with everything in it, unless it is restored before. */
+/** An archived environment is deleted with everything in it at its set time, unless it is restored before. */
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import { ask } from '../approvals/approval-sample.ts'
@@ -67,7 +67,7 @@ export function environmentDeletionSuite(open: OpenStorage) {
       let slices = 0
       for (let table: number | null = 0; table !== null; slices++) {
         table = await storage().deleteFromEnvironment(id, { table, most: 7 }, LATER)
-        // After the first slice, no reader finds it, its name can be used again, and it cannot be restored.
+        // After the first slice, no reader finds the environment, its name is free, and it cannot be restored.
         assert.equal(await storage().findEnvironment(id), null)
         assert.equal(await archive(id, null), null)
         const page = { limit: 10, after: null }

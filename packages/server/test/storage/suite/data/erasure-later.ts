@@ -1,4 +1,4 @@
-/** What an erasure leaves, and what comes after it: nothing of what was erased comes back. */
+/** Rows that an erasure keeps, and events that arrive after it. No erased data comes back. */
 import { eventEnvironment } from '../../../../src/storage/sql/engine/sql.ts'
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
@@ -48,7 +48,7 @@ export function erasureLaterSuite(open: OpenStorage) {
       assert.deepEqual(await append(storage(), env, event(later)), ['erased'])
       const erasure = await storage().findErasure(env, id)
       assert.deepEqual([erasure?.runs, erasure?.runningRuns], [2, 1])
-      // Other runs of the same user are.
+      // Events of the same user's other runs are accepted.
       assert.deepEqual(await append(storage(), env, event({ runId: 'next', userId: 'vera' })), ['stored'])
     })
 
@@ -94,7 +94,7 @@ export function erasureLaterSuite(open: OpenStorage) {
         const env = newId()
         const ofSession = (runId: string, time: number) => event({ runId, sessionId: 's', time })
         const store = (receivedAt: number, one: NewEvent) => storage().appendEvents(batch(env, [one], { receivedAt }))
-        // Its client is four minutes ahead.
+        // The client's clock is four minutes ahead.
         const ahead = ofSession('ahead', LATER + 240_000)
         await store(LATER - 1, ahead)
         const { id } = await storage().createErasure(newErasure(env, { kind: 'session', subject: 's' }), [])
@@ -105,7 +105,7 @@ export function erasureLaterSuite(open: OpenStorage) {
         const erasure = await advanceErasure(storage(), { environmentId: env, id, now, isOver: () => false })
         assert.deepEqual([erasure?.effectiveAt, erasure?.runs], [LATER + answerMs, 2])
         assert.deepEqual(await runIds(storage(), env), ['late'])
-        // Sent after the answer, with a time before it, or with one that is ahead of it.
+        // Events that arrive after the erasure, with times before and after it.
         const after = [
           ofSession('new', until),
           ofSession('new', until + 1),
@@ -165,7 +165,7 @@ export function erasureLaterSuite(open: OpenStorage) {
       await append(
         storage(),
         env,
-        // Its clock is ahead of the erasure.
+        // The client's clock is ahead, so the event's time is after the erasure.
         event({ agentId: 'gone', agentName: 'Grace', time: LATER + HOUR / 60 }),
         event({ runId: 'b', agentId: 'kept' }),
       )

@@ -1,4 +1,4 @@
-/** An erasure takes what people and webhooks were told of a run, and what names it. */
+/** An erasure removes notifications and webhook messages about a run, and other rows that name it. */
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import { erase, deleteAll, type Subject } from './erasure-sample.ts'
@@ -31,7 +31,7 @@ export function erasureMessagesSuite(open: OpenStorage) {
         }
         return { ...place, ...actor, targetKind, targetId, detail: JSON.stringify(detail) }
       }
-      // Retention removed the approvals and a run that was scored, and the view no longer filters by the session.
+      // The approvals and a scored run were removed by retention, and the view no longer filters by the session.
       const decision = audited('approval', targets.decision, { runId: 'gone', agentId: 'bot' })
       const other = audited('approval', targets.other, { runId: 'kept', agentId: 'bot' })
       const view = audited('run_view', targets.view, { query: { sessionId: 's' } })

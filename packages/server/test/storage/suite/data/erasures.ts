@@ -1,4 +1,4 @@
-/** Erasure on request: what is erased is found by no reader, whatever it hangs on. */
+/** Erasure on request: no reader finds erased data, in any table. */
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import { advanceErasure, type ErasingStore } from '../../../../src/domain/data/erasure.ts'
@@ -123,7 +123,7 @@ export function erasuresSuite(open: OpenStorage) {
         const toolUse = { tool: 'pay', problem: null }
         return [llmCall({ model: 'model-a' }, given), event({ eventType: 'TOOL_CALL', ...given, toolUse })]
       }
-      // 255.9 and 256 differ in the former buckets only.
+      // 255.9 and 256 are in different buckets only in the former format.
       for (const [latency, runs] of [
         [100, ['gone', 'old']],
         [255.9, ['gone']],
@@ -197,7 +197,7 @@ export function erasuresSuite(open: OpenStorage) {
       )
       assert.equal(await storage().findIssueRecord(env, waiting.id), null)
 
-      // A late retry brings nothing back. What is new stays possible.
+      // A late retry of erased data is refused. New data is accepted.
       assert.equal(await storage().receiveIssueRecord({ ...waiting, id: newId() }), null)
       const late = (given: Partial<NewIssueRecord>) =>
         storage().receiveIssueRecord(issueRecord(env, { detectedAt: LATER, ...given }))
@@ -223,7 +223,7 @@ export function erasuresSuite(open: OpenStorage) {
           storage(),
           env,
           event({ ...ids, number: 'abcde3', failure, payload: '{"error":"erased message"}' }),
-          // Another client takes part.
+          // An event of a second client in the same run.
           event({ runId: 'gone', clientId: 'other', number: 'other2' }),
           event({ runId: 'kept', clientId: 'other', number: 'other5' }),
         )
@@ -270,7 +270,7 @@ export function erasuresSuite(open: OpenStorage) {
       const of = { environmentId: env, id, now: () => LATER, isOver: () => false }
       const erasure = await advanceErasure(counting, of)
       assert.deepEqual([erasure?.runs, erasure?.events], [1, runs * 102])
-      // Own models, "other" and the tool.
+      // At most the keys of its own models, of `other` and of the tool.
       assert.ok(entries[0] && entries[0] <= own + 2, entries.join())
       const kept = { model: 'model-a', events: 1, totalTokens: 7, costNanos: 500_000_000 }
       assert.deepEqual(await usage(storage(), env), [kept])

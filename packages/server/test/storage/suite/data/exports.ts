@@ -1,4 +1,4 @@
-/** Exports of a store that changes meanwhile. */
+/** Exports of a store that changes during the export. */
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import { exportText } from '../../../../src/domain/data/export.ts'
@@ -10,7 +10,7 @@ import { append, event, newId, NOON } from '../sample.ts'
 /** A page of an export has at most 1 MiB, so it has five of these. */
 const LARGE = `{"text":"${'x'.repeat(200_000)}"}`
 const EVENTS = 8
-/** Without a bound, an export would follow the run for so many pages. */
+/** Number of pages for which an unbounded export would follow the run. */
 const PAGES = 5
 
 export function exportsSuite(open: OpenStorage) {

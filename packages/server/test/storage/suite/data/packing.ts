@@ -1,4 +1,4 @@
-/** Payloads in blocks: exact, bounded, and never in the way of recording. */
+/** Payloads in blocks are returned exactly and bounded in size, and packing never delays recording. */
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import fc from 'fast-check'
@@ -41,7 +41,7 @@ export function packingAtOnce(open: OpenStorage): OpenStorage {
         const { events } = isPacked(batch) ? unpackBatch(batch) : batch
         for (const runId of new Set(events.map((one) => one.runId))) {
           if ((await storage.findRun(batch.environmentId, runId)) === null) continue
-          // Batches that arrive together pack the same run together, and one of them wins.
+          // Batches that arrive together try to pack the same run. Only one succeeds.
           await packRun(storage, batch.environmentId, runId).catch((error: unknown) => {
             if (!(error instanceof assert.AssertionError)) throw error
           })
@@ -58,7 +58,7 @@ const payloadsOf = async (storage: Storage, env: string) => (await timelineOf(st
 const unpacked = async (storage: Storage, env: string) =>
   (await storage.listUnpackedRuns(env, 0, 100)).map(({ runId }) => runId)
 
-/** As JSON texts are sent: any spacing, keys twice, numbers and escapes in any form. */
+/** Any valid JSON text: with any spacing, duplicate keys, and any form of numbers and escapes. */
 const payloadText = fc.oneof(
   { weight: 4, arbitrary: fc.json({ maxDepth: 3 }).map((json) => `{"a":${json}, "a":1.0}`) },
   { weight: 4, arbitrary: fc.string({ unit: anyCharacter }).map((text) => `{ "ü€😀" :${JSON.stringify(text)}}`) },
@@ -78,7 +78,7 @@ export function packingSuite(open: OpenStorage) {
           const events = sent.map(([payload, after]) => event({ payload, time: NOON + after }))
           const late = cut % events.length
           await append(storage(), env, ...events.slice(late))
-          // Blocks of older versions are known by their first byte.
+          // The first byte of a block shows its version.
           assert.ok(blocksOf(await packRun(storage(), env)).every(({ packed }) => packed[0] !== 0x28))
           if (late > 0) await append(storage(), env, ...events.slice(0, late))
           const before = await timelineOf(storage(), env)
@@ -229,7 +229,7 @@ export function packingSuite(open: OpenStorage) {
         rows.map(({ eventId, payload, payloadBytes }) => [eventId, payload, payloadBytes]),
         sent.map(({ eventId }) => [eventId, '{}', 0]),
       )
-      // What it held is unknown, so a retry cannot differ in it.
+      // The damaged payload is unknown, so a retry with another payload counts as a duplicate.
       assert.deepEqual(await arrived([{ ...sent[3]!, payload: '{"other":1}' }]), ['duplicate'])
       assert.equal((await runOf(storage(), env)).differingRetries, 0)
       await arrived([event({ payload: text(99), time: time + 99 })])

@@ -1,4 +1,4 @@
-/** Kills a process in the middle of removing runs, again and again. In the end, it has removed exactly the right rows. */
+/** Kills a process repeatedly while it removes runs. In the end, exactly the right rows are removed. */
 import assert from 'node:assert/strict'
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
@@ -12,7 +12,7 @@ import { auditEntry } from '../issues/issue-sample.ts'
 import { batch, event, newId } from '../sample.ts'
 
 export interface CrashStore {
-  /** What the process opens: a directory or an address. */
+  /** The store that the process opens: a directory or a database address. */
   place: string
   open(): Promise<Storage>
   query(text: string): Promise<Record<string, unknown>[]>
@@ -54,7 +54,7 @@ export async function checkKilledRemovals({ place, open, query }: CrashStore): P
   await record(erased, 'gone', LARGE, 1, 'session')
   await record(erased, 'gone too', SMALL, 1, 'session')
   await record(erased, 'kept', LARGE, 1, 'other')
-  // Its request has died too, so the job does all of it.
+  // The request that began the erasure died too, so the job must do all of it.
   const erasure = newErasure(erased, { kind: 'session', subject: 'session', createdAt: now - 60_000 })
   const order = { ...erasure, requestedBy: { ...erasure.requestedBy, workspaceId } }
   await storage.createErasure(order, [])
@@ -99,7 +99,7 @@ export async function checkKilledRemovals({ place, open, query }: CrashStore): P
   await again.close()
 }
 
-/** Kills the process while it works on a slice. Returns the signal that ended the process; null: it was done. */
+/** Kills the process while it works on a slice. Returns the signal that ended it; null: it finished before. */
 async function removeUntil(place: string, slices: number): Promise<string | null> {
   const program = path.join(import.meta.dirname, 'remover.ts')
   const child = spawn(process.execPath, [...BUILT_THREADS, program, place], { stdio: ['ignore', 'pipe', 'inherit'] })

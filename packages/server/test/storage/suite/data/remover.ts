@@ -20,7 +20,7 @@ const opened: Storage = place.startsWith('postgres')
   ? await openPostgresStorage({ url: place, poolSize: 2 })
   : await openSqliteStorage({ directory: place, minFreeDiskBytes: 0, readers: 1, onTrouble })
 
-// It may be killed, and each would compile the sources again.
+// Write the compile cache now: the process may be killed, and each new one would compile the sources again.
 flushCompileCache()
 
 const SLICES = new Set<string | symbol>([

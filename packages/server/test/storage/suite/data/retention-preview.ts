@@ -1,4 +1,4 @@
-/** What a pass would remove. */
+/** The preview of retention: the counts that a pass would remove. */
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { LIMITS } from '@tacho/contract/engine/limits.ts'

@@ -1,4 +1,4 @@
-/** What retention removes, what it keeps, and what comes after. */
+/** Rows that retention removes, rows that it keeps, and events that arrive later. */
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { LIMITS } from '@tacho/contract/engine/limits.ts'
@@ -32,7 +32,7 @@ export function retentionRemoval({ storage, newEnvironment, changeSettings, set,
         await storage().appendEvents(batch(each, [call, event({ runId, time })], { receivedAt: time }))
       }
     }
-    // A run that goes on is as old as its last event.
+    // The age of a run counts from its last event.
     await recorded(env, 'long', 59)
     await recorded(env, 'long', 29)
     const usage = () => storage().readUsage(env, 0, NOON, { limit: 100, after: null })
@@ -99,7 +99,7 @@ export function retentionRemoval({ storage, newEnvironment, changeSettings, set,
     assert.deepEqual(await runIds(env), [])
     assert.equal(await storage().findRun(env, 'large'), null)
     assert.equal(await storage().readTimeline(env, 'large', { limit: 10, pageBytes: 1_000 }), null)
-    // A late event opens another run, which the deletion leaves alone.
+    // A late event opens another run, which is not deleted.
     await recorded(env, 'large', 1)
     assert.equal(await deleteAll(env, 20), 66)
     assert.equal((await timelineOf(storage(), env, 'large')).length, 1)
@@ -121,7 +121,7 @@ export function retentionRemoval({ storage, newEnvironment, changeSettings, set,
     await storage().changeIssueState({ environmentId: env, id: resolved?.id ?? '' }, 'RESOLVED', change(), [])
     const pinned = await storage().pinRun(env, 'pinned', NOON - 5, [auditEntry(env, 'run.pin')])
     assert.equal(pinned?.pinnedAt, NOON - 5)
-    // Pinned again, it stays pinned since the first time.
+    // Pinning a run again keeps the time of the first pin.
     assert.equal((await storage().pinRun(env, pinned?.id ?? '', NOON, []))?.pinnedAt, NOON - 5)
     assert.equal((await storage().findRun(env, 'pinned'))?.pinnedAt, NOON - 5)
     assert.equal(await storage().pinRun(env, 'unknown', NOON, []), null)
@@ -153,7 +153,7 @@ export function retentionRemoval({ storage, newEnvironment, changeSettings, set,
     await record(ofOne)
     const [first = '', ...later] = ofOne
     const records = ofOne.map((runId, n) => detected(runId, 'many', n))
-    // Seen in the oldest run again, which makes it the newest.
+    // A new detection in the oldest run makes it the newest run of the issue.
     await reviewed(storage(), ...records, detected(first, 'many', 5_000))
     await storage().startRetention(env, NOON)
     await removeAll(env, 'runs')
@@ -166,7 +166,7 @@ export function retentionRemoval({ storage, newEnvironment, changeSettings, set,
         const { decision, ...failure } = newFailure({ eventId: newId(), time: time + 10_000 })
         return { ...failure, decision: { ...decision, fingerprint: `v3:${newId()}` } }
       })
-      // Later than the ids, because an hour opens few issues.
+      // Two hours later, because an environment can open only few issues in an hour.
       return storage().recordFailures(env, 'busy', failures, NOON + 2 * HOUR)
     }
     assert.equal(await seenLater(issues - 1), issues - 1)
@@ -251,7 +251,7 @@ export function retentionRemoval({ storage, newEnvironment, changeSettings, set,
     assert.deepEqual([second?.eventCount, second?.status, second?.receivedAt], [1, 'RUNNING', NOON])
     assert.notEqual(second?.id, first?.id)
     assert.equal((await timelineOf(storage(), env, 'late')).length, 1)
-    // A retry that is too old to be stored is looked up, and is not there.
+    // An event that is too old to be stored is only compared with stored ones. This one was removed.
     assert.deepEqual(await append(storage(), env, { ...closing, onlyIfStored: true }), ['absent'])
   })
 
@@ -283,7 +283,7 @@ export function retentionRemoval({ storage, newEnvironment, changeSettings, set,
     })
     assert.equal((await timelineOf(storage(), env, 'whole'))[0]?.payload, payload)
     assert.deepEqual((await storage().listExpiredRuns(env, 'payloads', NOON, null)).runs, [])
-    // It came late, with a time that does not make the run younger.
+    // A late event with an old time does not make the run younger.
     await recorded(env, 'bare', 9, { payload })
     assert.equal(await removeAll(env, 'payloads'), 1)
     const { payloadsRemoved, failure, failureMessage } = (await storage().findRun(env, 'bare'))!
@@ -304,7 +304,7 @@ export function retentionRemoval({ storage, newEnvironment, changeSettings, set,
     await indexAll(storage(), env)
     assert.deepEqual((await found(storage(), env, 'refund')).toSorted(), ['one', 'three', 'two'])
     assert.deepEqual(await found(storage(), env, 'secret'), [])
-    // Once each, in the index as well.
+    // Each row is removed once, also from the search index.
     assert.equal((await storage().readSearchSettings(env))?.waitingRuns, 0)
   })
 

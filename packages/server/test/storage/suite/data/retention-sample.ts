@@ -46,7 +46,7 @@ export function retaining(storage: () => Storage) {
     return rows.map(({ runId }) => runId).toSorted()
   }
 
-  /** Returns how many events, or payloads, were removed. */
+  /** Returns the number of removed events or payloads. */
   async function removeAll(env: string, what: RetainedRuns, most = 1_000): Promise<number> {
     let events = 0
     for (let after = null as { startedAt: number; id: string } | null; ;) {

@@ -1,4 +1,4 @@
-/** How long things are kept: settings and passes, what a pass removes, and what it would remove. */
+/** Retention: settings, passes, removal and preview. */
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import { KEEP_ALL } from '../../../../src/storage/data/retention.ts'
@@ -69,10 +69,10 @@ export function retentionSuite(open: OpenStorage) {
           ({ environmentId }) => subjectIds.filter((id) => id === environmentId).length,
         )
       }
-      // Queued by the change of settings, and still once.
+      // The change of the settings queued the pass again, but it is in the queue only once.
       assert.deepEqual(await claimed(NOON), [1, 0, 1])
       await storage().startRetention(tenant.environmentId, NOON)
-      // It did not end, so it is due.
+      // The pass did not end, so it is due again.
       assert.deepEqual(await claimed(NOON), [1, 0, 1])
       await storage().endRetention(tenant.environmentId, NOON)
       assert.deepEqual(await claimed(NOON + HOUR), [0, 0, 1])
@@ -87,7 +87,7 @@ export function retentionSuite(open: OpenStorage) {
       assert.ok(await claimed())
       assert.ok(!(await claimed()), 'a pass is under way')
       await set({ ...tenant, environmentId }, { runDays: 20 })
-      // The pass ends, having read the settings of before.
+      // The pass ends, but it used the previous settings.
       const items = [{ environmentId, subjectId: environmentId }]
       await storage().finishWork({ kind: 'retain', owner: 'a', items })
       assert.ok(await claimed())

@@ -131,7 +131,7 @@ export function workSuite(open: OpenStorage) {
           await storage().receiveIssueRecord(issueRecord(place, { id: newId(), receivedAt }))
         }
       }
-      // One of its environments has all old items.
+      // One environment of this workspace has all old items.
       await enqueueFor(greedy.development, 12, NOON - 10)
       await enqueueFor(greedy.production, 2, NOON - 5)
       await enqueueFor(modest.development, 1, NOON)
@@ -149,7 +149,7 @@ export function workSuite(open: OpenStorage) {
         of(greedy, 'development'),
         of(greedy, 'production'),
       ].map((place) => first.filter((each) => each.join() === place.join()).length)
-      // Four stay free, fewer than one workspace holds.
+      // Four places stay free for other workspaces.
       assert.deepEqual(counts, [1, 0, 3, 2])
       assert.deepEqual(await take(4, [[greedy.workspaceId, 5]]), [])
       assert.deepEqual(await take(4, [[greedy.workspaceId, 3]]), [of(greedy, 'development')])
@@ -159,7 +159,7 @@ export function workSuite(open: OpenStorage) {
     })
 
     test('reports how many items wait, and since when', async () => {
-      // Every environment comes with work of its own.
+      // A new environment already has items of other kinds.
       const backlog = async () => (await storage().workBacklog(NOON)).filter(({ kind }) => kind === KIND)
       assert.deepEqual(await backlog(), [])
       await enqueue(NOON - 5, NOON - 3, NOON + 1)

@@ -1,4 +1,4 @@
-/** Failures that the service sees: what is queued for them, that each counts once, and that they end with their run. */
+/** Failures that the service detects: their queue rows, counting each once, and their removal with the run. */
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import { randomBytes } from 'node:crypto'
@@ -291,7 +291,7 @@ export function failuresSuite(open: OpenStorage) {
   })
 }
 
-/** Whose place and kind have groups of their own. `isAll`: of the place itself. */
+/** A failure with groups for its place and its kind. `isAll`: it belongs to the group of the place. */
 function failureIn(place: string, message: string, now: number, isAll = false): NewFailure {
   const family = `v3:${place}:`
   const all = { fingerprint: `${family}all`, facts: '{}', title: `all of ${place}` }

@@ -83,7 +83,7 @@ export function issueGroupingSuite(open: OpenStorage) {
         [id('A'), id('B')].toSorted(),
       )
 
-      // The run is known through the other fingerprint; the agent is new to both.
+      // The run already counts by the other fingerprint. The agent is new to both.
       await add(
         record('A', { runId: 'only b', agentId: 'agent 3' }),
         record('B', { runId: 'only b', agentId: 'agent 3' }),
@@ -225,13 +225,13 @@ export function issueGroupingSuite(open: OpenStorage) {
       assert.deepEqual([(await issue('C')).title, (await issue('C')).occurrences], ['A', 2])
       assert.deepEqual((await add(record('C'), record('C'))).opened, [])
       assert.equal((await issue(own)).occurrences, 3)
-      // Not all of its facts, and no unknown ones.
+      // A split must leave the issue some of its fingerprints, and must not name unknown ones.
       assert.equal((await split('C', [a, b])).outcome, 'nothing_left')
       assert.equal((await split('C', [c])).outcome, 'no_such_group')
       assert.equal((await split('C', [a, c])).outcome, 'no_such_group')
       assert.deepEqual(await split('A', [a]), { outcome: 'merged_already', into: id('C') })
       assert.equal((await split(newId(), [a])).outcome, 'no_issue')
-      // Facts of two issues: the new issue is neither of them.
+      // A split of fingerprints from two issues opens a third issue.
       await merge(own, 'C')
       const several = newRecordId()
       const both = await split('C', [a, b], several)

@@ -140,7 +140,7 @@ export function issueRecordsSuite(open: OpenStorage) {
       const { id, recordKind, runId, eventId, detectionType, policyId, payload } = record
       const inReview = { id, recordKind, runId, eventId, detectionType, policyId, payload }
       assert.deepEqual(await storage().startReview(environmentId, [newId(), record.id], NOON + 1), [inReview])
-      // Taken over from a node that died: it continues unchanged.
+      // A review that is taken over from a dead node continues unchanged.
       assert.deepEqual(await storage().startReview(environmentId, [record.id], NOON + 2), [inReview])
       assert.equal((await storage().findIssueRecord(environmentId, record.id))?.statusAt, NOON + 1)
       const all = await Promise.all(Array.from({ length: 8 }, () => decideAll(storage(), environmentId, [record.id])))

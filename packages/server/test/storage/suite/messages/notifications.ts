@@ -21,7 +21,7 @@ export function notificationsSuite(open: OpenStorage) {
   describe('notifications', () => {
     const storage = sharedStorage(open)
 
-    /** With a role in the whole installation. */
+    /** Adds a person with a role in the whole installation. */
     async function newPerson(): Promise<string> {
       const [id, email] = [newId(), `${newId()}@example.com`]
       const operator = { id, name: 'Ann', email, emailVerified: 1, createdAt: NOON, password: null }
@@ -56,7 +56,7 @@ export function notificationsSuite(open: OpenStorage) {
     const toldIn = async (environmentId: string, id: string | null = null) =>
       (await storage().listToldBrowsers(environmentId, id, 1_000)).map((browser) => browser.id)
 
-    /** What waits to be told in an environment, with a hold of all of it. */
+    /** Claims all waiting notifications of an environment, and returns them. */
     async function claim(environmentId: string, now = NOON * 2) {
       const owner = newId()
       const items = await storage().claimWork({ kind: KIND, owner, now, leaseUntil: now + 1, limit: 10_000 })
@@ -251,7 +251,7 @@ export function notificationsSuite(open: OpenStorage) {
       const due = await claim(environmentId, NOON + MINUTE)
       assert.deepEqual(due.texts, [`browser/${kept.id}/approval.requested/${first.id}`])
       assert.deepEqual(due.texts.map(subjectOf), [{ browserId: kept.id, event: subject.event, id: first.id }])
-      // What another node works on is not ended by it.
+      // A node cannot end work that another node has claimed.
       const held = { ...NOTHING, joined: due.texts }
       await ask(storage(), environmentId)
       const next = await storage().claimWork({ kind: KIND, owner: 'o', now: NOON * 3, leaseUntil: NOON * 4, limit: 1 })

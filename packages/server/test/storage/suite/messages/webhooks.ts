@@ -122,14 +122,14 @@ export function webhooksSuite(open: OpenStorage) {
         )
       await send(0)
       const [owner] = await claimAll()
-      // Not all at once: on a busy machine, the last would wait longer for a connection than any caller does.
+      // In groups: if all ran at once, the last one could wait too long for a connection on a busy machine.
       for (let first = 1; first < 1_000; first += 111) {
         await Promise.all(Array.from({ length: 111 }, (_, index) => send(first + index)))
       }
       assert.equal((await pending()).length, 1_000)
       assert.equal((await storage().findWebhook(env, webhookId))?.droppedDeliveries, 0)
       for (let index = 1_000; index < 1_010; index++) await send(index)
-      // The oldest is being sent, so it stays in addition to the thousand.
+      // The oldest delivery is being sent, so it is kept in addition to the thousand.
       const rest = await pending()
       assert.deepEqual([rest.length, rest.at(0), rest.at(-2), rest.at(-1)], [1_001, 1_009, 10, 0])
       assert.equal((await storage().findWebhook(env, webhookId))?.droppedDeliveries, 9)
@@ -192,7 +192,7 @@ export function webhooksSuite(open: OpenStorage) {
       await storage().expireApprovals(env, third.expiresAt + MINUTE, 10)
       const messages = await told(env)
       const found = messages.map(({ type, data }) => [type, data['approvalId'], data['status']].join(' '))
-      // Within one millisecond there is no order.
+      // Ids of one millisecond have no order, so compare sets.
       assert.deepEqual(
         found.toSorted(),
         [

@@ -108,7 +108,7 @@ export function accessSuite(open: OpenStorage) {
         assert.deepEqual(await storage().findOperatorToken(id), expectedRow)
         const left = await storage().findOperatorToken(old.id)
         assert.deepEqual([left?.expiresAt, left?.replacedBy, left?.revokedAt], [until, id, null])
-        // Once, within its scope, and only while it is valid.
+        // A token can be rotated once, in its scope, and only while it is valid.
         assert.equal(await storage().rotateOperatorToken(home, old.id, rotation(), []), 'ended')
         assert.equal(await storage().rotateOperatorToken(null, id, rotation(), []), null)
         await storage().revokeOperatorToken(home, id, alone, [])
@@ -117,7 +117,7 @@ export function accessSuite(open: OpenStorage) {
       const expired = operatorToken({ expiresAt: NOON })
       await storage().createOperatorToken(expired, [])
       assert.equal(await storage().rotateOperatorToken(null, expired.id, rotation(), []), 'ended')
-      // Whoever asks has lost the role meanwhile.
+      // The caller has lost the role in the meantime.
       const [token, asker] = [operatorToken(), operatorToken({ revokedAt: NOON })]
       for (const row of [token, asker]) await storage().createOperatorToken(row, [])
       const by = { creatorKind: 'token', creatorId: asker.id, creatorName: asker.name }
@@ -133,7 +133,7 @@ export function accessSuite(open: OpenStorage) {
       const child = madeBy(leaked)
       const grandchild = madeBy(child, { workspaceId: home, role: 'viewer' })
       const ended = [madeBy(leaked, { expiresAt: NOON + 1 }), madeBy(leaked)]
-      // The id of a person is no id of a token.
+      // A person with the same id as the leaked token is not the token.
       const other = operatorToken({ creatorKind: 'operator', creatorId: leaked.id, creatorName: 'x' })
       for (const row of [leaked, child, grandchild, ...ended]) await storage().createOperatorToken(row, [])
       await storage().createOperatorToken({ ...other, creatorKind: null }, [])

@@ -115,13 +115,13 @@ export function directorySuite(open: OpenStorage) {
       assert.equal((await storage().findOperatorToken(second.id))?.revokedAt, NOON)
       assert.equal(await storage().findSession(session.token), null)
       assert.equal((await storage().findOperatorToken(token.id))?.revokedAt, NOON)
-      // One that waited for the deactivation is not made.
+      // A token whose creation waited for the deactivation is not created.
       const late = operatorToken(made)
       assert.equal(await storage().createOperatorToken(late, []), 'forbidden')
       assert.equal(await storage().findOperatorToken(late.id), null)
       assert.equal(await role(), null)
       assert.equal((await storage().findManagedPerson('none', given.email))?.active, 0)
-      // A sign-in that was under way gets no session.
+      // A sign-in that began before gets no session.
       await storage().createSignIn('session', { ...session, id: newId() })
       assert.equal(await storage().findSession(session.token), null)
 
@@ -187,7 +187,7 @@ export function directorySuite(open: OpenStorage) {
         .filter(({ targetId }) => targetId === ill.id)
         .map(({ detail }) => JSON.parse(detail) as { damaged?: boolean })
       assert.ok(said.some(({ damaged }) => damaged === true))
-      // A sign-in of the person is refused until somebody gives the role again.
+      // The person cannot sign in until somebody assigns the role again.
       await assert.rejects(storage().applyGroupRoles(ill.id, [], auditEntry()), { code: 'configuration_damaged' })
     })
 
@@ -202,7 +202,7 @@ export function directorySuite(open: OpenStorage) {
       const set = (id: string, role: 'owner' | null) => storage().changeOperatorRole(home, id, role, NOON, [])
       await change(out.id, { active: false })
       assert.equal((await storage().findOperator(null, out.id))?.deactivated, 1)
-      // A role of a build before.
+      // A row as a former build wrote it.
       const former = `INSERT INTO operator_roles (scope, operator_id, role, created_at) VALUES (?, '${out.id}', 'owner', 1)`
       await changeShared(open, former, home)
       assert.equal(await storage().changeOperatorRole(home, out.id, 'viewer', NOON, []), 'deactivated')

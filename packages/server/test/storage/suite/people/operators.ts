@@ -126,7 +126,7 @@ export function operatorsSuite(open: OpenStorage) {
       assert.deepEqual(await storage().findInvitationsFor(late.email, NOON), [])
       assert.equal(await storage().acceptInvitation(late.id, person(late.email), NOON, []), 'gone')
 
-      // Made before the person became an owner.
+      // This link was made before the person became an owner.
       const other = await member(null, 'viewer')
       const old = invitation({ workspaceId, role: 'viewer', email: other.email })
       const newer = invitation({ workspaceId, role: 'owner', email: other.email })
@@ -254,7 +254,7 @@ export function operatorsSuite(open: OpenStorage) {
       const ownerOf = async (subject: string, of = issuer) => (await storage().findIdentity(`${of} ${subject}`))?.id
       assert.equal(await link('1'), 'linked')
       assert.equal(await link('2'), 'taken')
-      // An issuer whose name begins like another is another.
+      // An issuer whose name begins with the name of another one is a different issuer.
       assert.equal(await link('2', false, `${issuer}.au`), 'linked')
       assert.deepEqual(
         [await ownerOf('1'), await ownerOf('2'), await ownerOf('2', `${issuer}.au`)],
@@ -286,7 +286,7 @@ export function operatorsSuite(open: OpenStorage) {
       assert.equal(await storage().claimIdentities('https://id.example.com'), 1)
       assert.equal(await storage().claimIdentities('https://other.example.com'), 0)
       assert.equal((await storage().findIdentity(`https://id.example.com ${subject}`))?.id, id)
-      // A node of the release before linked the same person meanwhile.
+      // A node of the previous release links the same person in the meantime.
       await storage().createSignIn('account', { ...record, id: newId() })
       assert.equal(await storage().claimIdentities('https://id.example.com'), 0)
       const [early] = [newId()]

@@ -1,4 +1,4 @@
-/** Policies, prompts and settings that are not what was stored: never served, never used, always named. */
+/** Damaged policies, prompts and settings are never served or used, and always reported by name. */
 import assert from 'node:assert/strict'
 import { after, describe, test } from 'node:test'
 import { exportText } from '../../../../src/domain/data/export.ts'
@@ -17,12 +17,12 @@ const KEEP = { payloadDays: null, issueDays: null, approvalDays: null, auditDays
 
 export function configurationDamageSuite(open: OpenStorage) {
   describe('damage of the configuration', () => {
-    // Its checks see the whole store.
+    // A separate store, because the checks see all environments.
     const own: OpenStorage = () => open()
     after(() => closeShared(own))
     const storage = sharedStorage(own)
 
-    /** Changes rows behind the store's back, and checks that doctor names them. */
+    /** Changes rows without their checksums, and asserts that `tacho doctor` names them. */
     async function damage(id: string, change: string, table: string, of: string, named: RegExp): Promise<void> {
       assert.equal((await doctor()).ok, true, (await doctor()).detail)
       await changeShared(own, `UPDATE ${table} SET ${change} WHERE ${of} = ?`, id)
@@ -315,7 +315,7 @@ export function configurationDamageSuite(open: OpenStorage) {
       await assert.rejects(everywhere(), DAMAGED)
       const member = await storage().findOperator(null, id)
       assert.deepEqual([member?.role, member?.damaged], [null, true])
-      // A sign-in, or a directory, must not seal it again.
+      // A sign-in or a directory must not write a new checksum for the damaged row.
       for (const role of ['viewer', 'owner'] as const) {
         const byGroup = storage().applyGroupRoles(id, [{ workspace: null, role }], auditEntry())
         await assert.rejects(byGroup, { ...DAMAGED, message: new RegExp(`role of the person ${id}`) })

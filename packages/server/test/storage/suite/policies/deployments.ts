@@ -34,7 +34,7 @@ const told = (config: RuntimeConfig) => [
   ...config.policies.map(({ policyId, version }) => `policy ${policyId} ${version}`),
 ]
 
-/** The configuration always equals what is deployed. */
+/** Asserts that the served configuration equals the deployments. */
 async function assertConsistent(storage: Storage, environmentId: string): Promise<void> {
   const deployed = await inForce(storage, environmentId)
   assert.deepEqual(told(await configOf(storage, environmentId)).toSorted(), deployed.toSorted())

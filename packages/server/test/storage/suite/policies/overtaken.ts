@@ -1,4 +1,4 @@
-/** Publications of two people at once: each names what that person saw in force. */
+/** Concurrent publications of two people. Each publication names the version that the person saw in force. */
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import type { Published } from '../../../../src/storage/policies/deployments.ts'

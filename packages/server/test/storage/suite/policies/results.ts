@@ -105,7 +105,7 @@ export function resultsSuite(open: OpenStorage) {
         call('a', 'm', {}),
         llmCall({ costNanos: 5 }, { runId: 'a', ...use(ONE) }),
       ]
-      // A run may name more models and versions than it keeps apart.
+      // More models and versions than a run counts separately.
       for (let n = 0; n < 50; n++) calls.push(call('b', `model ${n}`, { ...use(TWO), time: NOON + 25 * HOUR }))
       for (let n = 0; n < 2; n++) await append(storage(), env, ...calls)
       await append(storage(), env, call('c', 'm', { ...use(ONE), time: NOON + 25 * HOUR }))
@@ -205,7 +205,7 @@ export function resultsSuite(open: OpenStorage) {
       }
       const names = (rows: UsagePointRow[]) => new Set(rows.map(({ name }) => name))
       assert.deepEqual(names(await points(env, 'model')), new Set(['', 'm', 'n']))
-      // Not a prompt of this workspace.
+      // The prompt of another workspace has no row.
       assert.deepEqual(names(await points(env, 'promptVersion')), new Set([null]))
     })
 
@@ -215,7 +215,7 @@ export function resultsSuite(open: OpenStorage) {
       const calls = latencies.map((latencyMs) => llmCall({ model: 'm' }, { latencyMs, ...use(ONE) }))
       const toolUse = { tool: 'pay', problem: null }
       const tools = [0, 0.4, 30].map((latencyMs) => event({ eventType: 'TOOL_CALL', toolUse, latencyMs, ...use(ONE) }))
-      // No call: the length of a step is not the latency of one.
+      // A step's length does not count as the latency of a call.
       tools.push(
         event({ latencyMs: 60_000, ...use(ONE) }),
         event({ eventType: 'TOOL_CALL', toolUse, latencyMs: 60_000, ...use(TWO) }),

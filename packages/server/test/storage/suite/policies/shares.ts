@@ -1,4 +1,4 @@
-/** A version of a prompt for a part of the sessions, beside the version in force. */
+/** Shares: a version of a prompt for a part of the sessions, beside the version in force. */
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import { LIMITS } from '@tacho/contract/engine/limits.ts'

@@ -101,7 +101,7 @@ export function simulationsSuite(open: OpenStorage) {
         made.push(id)
       }
       const kept = (await storage().listSimulations(development, { limit: 10, after: null })).rows
-      // The first one has not ended, so it stays in addition to those kept.
+      // The first simulation has not ended, so it is kept in addition to the limit.
       assert.deepEqual(
         kept.map(({ id }) => id),
         [...made.slice(-3).toReversed(), one.id],
@@ -127,7 +127,7 @@ export function simulationsSuite(open: OpenStorage) {
         event({
           eventType: 'TOOL_CALL',
           runId: `run ${index % 3}`,
-          // Several at the same time, in one run and across runs.
+          // Several events have the same time, in one run and in different runs.
           time: NOON + Math.floor(index / 5),
           payload: JSON.stringify({ toolName: 'x', pad: 'y'.repeat(index * 10) }),
         }),

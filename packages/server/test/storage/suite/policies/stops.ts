@@ -235,7 +235,7 @@ export function stopsSuite(open: OpenStorage) {
           looks = looks.then(look)
         })
         await looks
-        // Ten of the runs are not of the agent.
+        // Ten of every 80 runs belong to another agent.
         const left = asked.filter((_, n) => n % 80 >= 70).length
         assert.deepEqual([rejected, seen.length, seen.at(-1)], [210 - left, 2, 210 - left])
       },

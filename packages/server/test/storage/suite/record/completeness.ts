@@ -1,4 +1,4 @@
-/** What of a run arrived: counted with its events, whatever arrives twice, late, out of order, or not at all. */
+/** Counts of arrived and missing events of a run, for events that arrive twice, late, out of order, or not at all. */
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import { toCompleteness } from '../../../../src/domain/record/completeness.ts'

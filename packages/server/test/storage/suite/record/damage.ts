@@ -1,4 +1,4 @@
-/** Payloads that are not those that were stored: never answered as data, never in the way of the others. */
+/** Damaged payloads are never returned as data, and do not affect other payloads. */
 import { eventEnvironment } from '../../../../src/storage/sql/engine/sql.ts'
 import assert from 'node:assert/strict'
 import { after, describe, test } from 'node:test'
@@ -13,18 +13,18 @@ const DAMAGED = [['{}', true], ...PAYLOADS.slice(1).map((payload) => [payload, f
 
 export function damageSuite(open: OpenStorage) {
   describe('damage', () => {
-    // Its checks see the whole store.
+    // A separate store, because the checks see all environments.
     const own: OpenStorage = () => open()
     after(() => closeShared(own))
     const storage = sharedStorage(own)
 
-    /** Changes rows of events behind the store's back. */
+    /** Changes rows of events without their checksums. */
     async function flip(env: string, change: string, which: string): Promise<void> {
       const ofEnvironment = `environment_id = ${eventEnvironment({ dialect: storage().engine }, '?')}`
       await changeShared(own, `UPDATE events SET ${change} WHERE ${ofEnvironment} AND ${which}`, env)
     }
 
-    /** Only the damage of one test is to be found by its checks. */
+    /** Removes the checksums of damaged events, so that the checks of other tests do not find them. */
     const forget = (env: string) => flip(env, 'payload_sum = NULL, block = NULL, payload_bytes = NULL', 'true')
 
     async function filled(): Promise<string> {

@@ -100,7 +100,7 @@ function sumsOf(list: NewEvent[]) {
   }
 }
 
-/** In any order: the sums of calls without a cost by model and context. */
+/** Sorts the sums of calls without a cost, because their order does not matter. */
 const inAnyOrder = (list: readonly UncostedCalls[]) =>
   list
     .map(({ model, context, calls, ...rest }) => [model, context, calls, ...TOKEN_PARTS.map((part) => rest[part])])
@@ -176,7 +176,7 @@ function expected(sent: NewEvent[]) {
   }
 }
 
-/** The error of the outcome, or else the latest; and the tools that failed before, the latest first. */
+/** The error of the outcome, else the latest error; and the tools that failed before, the latest first. */
 function failureFields(list: NewEvent[]) {
   const failed = list.filter(({ failure }) => failure !== null)
   const later = (a: NewEvent, b: NewEvent) => a.time - b.time || (a.eventId < b.eventId ? -1 : 1)
@@ -213,7 +213,7 @@ function saidField(list: NewEvent[]): string {
   return JSON.stringify(answer === undefined ? row : [...row, [answer.time, answer.eventId, answer.said?.answer]])
 }
 
-/** They come in the order of arrival. */
+/** Sorts traits, which are stored in the order of arrival. */
 const inOrder = (traits: string | null) => (traits?.match(/.+\n/g) ?? []).toSorted().join('')
 
 const sorted = <Row extends object>(rows: Row[]) =>

@@ -91,7 +91,7 @@ export function timelineSuite(open: OpenStorage) {
       const { time = 0, seq = 0 } = first.rows[1] ?? {}
       const rest = await storage().listProblems(env, run, { ...ample, after: { time, seq } })
       assert.deepEqual([ids(rest.rows), rest.more], [['asked', 'error', 'end'], false])
-      // At least one row, then as many as the payloads allow.
+      // A page has at least one row, and more while their payloads fit.
       assert.deepEqual(ids((await storage().listProblems(env, run, { ...ample, pageBytes: 1 })).rows), ['held'])
       assert.deepEqual((await storage().listProblems(newId(), run, ample)).rows, [])
     })
@@ -104,7 +104,7 @@ export function timelineSuite(open: OpenStorage) {
     })
 
     test('has pages that end before their payloads exceed pageBytes, with at least one row', async () => {
-      // Two-byte letters: bytes count, not characters.
+      // Letters of two bytes, because the limit counts bytes and not characters.
       const payload = JSON.stringify({ text: 'ž'.repeat(45) })
       const bytes = Buffer.byteLength(payload) + Buffer.byteLength(event().agentName)
       const { env, run } = await timeline([1, 2, 3, 4], { payload })

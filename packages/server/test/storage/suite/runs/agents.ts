@@ -144,7 +144,7 @@ export function agentsSuite(open: OpenStorage) {
         return row === 'no_id' ? null : row
       }
       assert.equal((await archive('b', NOON + 5))?.archivedAt, NOON + 5)
-      // The first time stays.
+      // Archiving again keeps the first time.
       assert.equal((await archive('b', NOON + 9))?.archivedAt, NOON + 5)
       for (const limit of [1, 2, 10]) {
         assert.deepEqual(await list(false, limit), ['a', 'c'])

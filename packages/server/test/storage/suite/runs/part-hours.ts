@@ -1,4 +1,4 @@
-/** Windows that begin or end inside of an hour, against sums of the same events by hand. */
+/** Windows that begin or end inside an hour, compared with sums that the test computes from the same events. */
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import { LIMITS } from '@tacho/contract/engine/limits.ts'
@@ -51,7 +51,7 @@ const COUNTS = [
   'costNanos',
 ] as const
 
-/** By key, without percentiles, which do not add up. */
+/** Sums by key, without percentiles, which cannot be added. */
 function sumsOf(rows: readonly UsagePointRow[]): Record<string, unknown> {
   const sums = new Map<string, Record<string, number>>()
   for (const row of rows) {

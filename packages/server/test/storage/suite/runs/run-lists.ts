@@ -142,7 +142,7 @@ export function runListsSuite(open: OpenStorage) {
       for (const limit of [1, 2, 5, 12]) assert.deepEqual(await walk(env, {}, limit), rows)
     })
 
-    /** Runs of which r<n> has n of everything, in another order by the start; r3 to r5 have equally much. */
+    /** Runs with different values: r<n> has n of everything, but r3 to r5 have the same. Their starts are in another order. */
     async function rankedRuns() {
       const env = newId()
       for (const [place, n] of [4, 0, 6, 3, 1, 5, 2, 7].entries()) {
@@ -193,7 +193,7 @@ export function runListsSuite(open: OpenStorage) {
       const env = await rankedRuns()
       const rankedBy = { by: 'cost', runsLookedAt: 3 } as const
       const first = (filter: RunCriteria) => storage().listRuns(env, { ...filter, rankedBy }, { limit: 9, after: null })
-      // Four runs are of this agent: the three dearest of all are looked at, of which r6 and perhaps r4 are.
+      // The three most expensive runs of all are scanned. Of this agent's four runs, these include r6 and perhaps r4.
       const many = await first({ agent: 'even' })
       assert.deepEqual([many.rows[0]?.runId, many.more, many.lookedTo?.rank], ['r6', true, 4])
       const three = { from: NOON + 1_000, to: NOON + 4_000 }

@@ -44,7 +44,7 @@ export function runViewsSuite(open: OpenStorage) {
       }
       assert.equal(await storage().createRunView(viewOf(env, 'Failed'), []), 'name_taken')
       assert.equal(await storage().changeRunView(env, second.id, { name: 'Failed' }, []), 'name_taken')
-      // Its own name is no other's.
+      // A view can be saved with its own name.
       const kept = await storage().changeRunView(env, first.id, { name: 'Failed', lastHours: 1 }, [])
       assert.deepEqual(kept, { ...first, lastHours: 1 })
       const listed = (await storage().listRunViews(env, all)).rows.toSorted((a, b) => (a.name < b.name ? -1 : 1))

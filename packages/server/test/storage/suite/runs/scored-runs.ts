@@ -82,7 +82,7 @@ export function scoredRunsSuite(open: OpenStorage) {
       assert.equal(await walk({ scoreOrder: 'highest', search: 'b' }), 'b')
       assert.equal(await walk({ scoreOrder: 'highest', status: 'COMPLETED' }), '')
       assert.equal(await walk({ scoreOrder: 'lowest', score: { ...score, compare: '>', value: 0 } }), 'ba')
-      // A page that ends at its bound goes on from there.
+      // After a page that ends at the scan limit, the next page continues there.
       const one = { ...SCAN, runsLookedAt: 1 }
       assert.equal(await walk({ scoreOrder: 'lowest', score: { ...score, compare: '>', value: 0.5 } }, one, 10), 'a')
       assert.equal(await walk({ score: { ...score, compare: '>', value: 0.5 } }, one, 10), 'a')

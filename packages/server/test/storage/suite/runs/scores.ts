@@ -1,4 +1,4 @@
-/** Judgements on runs: the latest of each name, step and author, and what they say of the run. `scored-runs.ts` has lists by them. */
+/** Scores of runs: the latest of each name, step and author, and the sums of a run. scored-runs.ts tests lists by scores. */
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import { LIMITS } from '@tacho/contract/engine/limits.ts'
@@ -145,7 +145,7 @@ export function scoresSuite(open: OpenStorage) {
         for (let at = 0; at < events.length; at += 3) await append(storage(), env, ...events.slice(at, at + 3))
         const { id } = await runOf(storage(), env)
         const changed = await storage().readRunScores(env, [id])
-        // An operator's score, and its withdrawal, compute them again.
+        // An operator's score and its withdrawal compute the sums again.
         const given = operatorScore(id, 'helpful', 0.7)
         assert.equal(await storage().giveScore(env, given, []), 'given')
         assert.notDeepEqual(await storage().readRunScores(env, [id]), changed)

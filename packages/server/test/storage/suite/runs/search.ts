@@ -294,7 +294,7 @@ export function searchSuite(open: OpenStorage) {
       for (const runId of ['gone', 'kept']) await append(storage(), env, event({ runId, label: 'Refund order' }))
       await indexAll(storage(), env)
       await append(storage(), env, event({ runId: 'gone', label: 'Refund order' }))
-      // As a crash of a former version left it: the run is gone, and its mark stays.
+      // A crash of a former version could leave this state: the run is deleted, but it still waits for the index.
       await changeShared(open, "DELETE FROM runs WHERE environment_id = ? AND run_id = 'gone'", env)
       await indexAll(storage(), env)
       assert.equal((await storage().readSearchSettings(env))?.waitingRuns, 0)

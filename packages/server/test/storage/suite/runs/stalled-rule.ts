@@ -169,7 +169,7 @@ export function stalledSuite(open: OpenStorage) {
       assert.equal(await nextAt(NOON), NOON + HOUR)
       await append(storage(), env, event({ time: NOON + 5 }))
       assert.equal(await nextAt(NOON + 7), NOON + 5 + HOUR)
-      // It started long ago, and is active.
+      // This run started long ago, but is active.
       await append(storage(), env, event({ time: NOON + HOUR }))
       assert.equal(await nextAt(NOON + HOUR + 6), null)
     })
@@ -227,7 +227,7 @@ export function stalledSuite(open: OpenStorage) {
       await append(storage(), env, event({ runId: 'waits', time: NOON }), event({ runId: 'dead', time: NOON }))
       const later = NOON + HOUR
       await ask(storage(), env, { runId: 'waits', createdAt: NOON, expiresAt: later + MINUTE })
-      // An import: it names old times, and still goes on.
+      // An imported run has old times, but its events arrive now.
       await storage().appendEvents(batch(env, [event({ runId: 'import', time: NOON })], { receivedAt: later }))
       const listed = (stalledAt: number) => stalledIn(env, stalledAt)
       assert.deepEqual(await listed(NOON + IDLE * MINUTE), [])
@@ -235,7 +235,7 @@ export function stalledSuite(open: OpenStorage) {
       assert.deepEqual(await listed(later + MINUTE), ['dead', 'import', 'waits'])
       assert.deepEqual((await storage().readActivityRule(env, ['dead', 'waits'], later)).waiting, ['waits'])
       assert.deepEqual(await close(env, later), ['dead'])
-      // The request has expired.
+      // After the request has expired, the run is no longer waiting.
       assert.deepEqual((await storage().readActivityRule(env, ['dead', 'waits'], later + MINUTE)).waiting, [])
       assert.deepEqual(await close(env, later + MINUTE), ['waits'])
     })

@@ -15,7 +15,7 @@ const environment = (workspaceId: string, name = 'development') => ({
   deleteAt: null,
 })
 
-/** As the keys that the service makes. */
+/** The creator of keys that the service itself creates. */
 export const NO_CREATOR = { creatorKind: null, creatorId: null }
 
 export function apiKey(environmentId: string, given: Partial<ApiKeyRow> = {}): ApiKeyRow {
