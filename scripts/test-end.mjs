@@ -3,7 +3,7 @@
 import { isMainThread } from 'node:worker_threads'
 
 // The process fails after GRACE_MS: as long as a test may take, so that a slow machine does not look like a leak. It prints
-// what is open already after NAMED_AFTER_MS.
+// the open resources earlier, after NAMED_AFTER_MS.
 const GRACE_MS = 60_000
 const NAMED_AFTER_MS = 5_000
 

@@ -1,4 +1,4 @@
-/** Two runs side by side: which step stands beside which. */
+/** The alignment of two runs: which steps are paired. */
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import { align, type AlignedStep, type Alignment } from '../src/runs/compare/align.ts'
@@ -12,7 +12,7 @@ const run = (...steps: string[]): AlignedStep[] =>
 
 const pairs = ({ places }: Alignment) => places.map(({ a, b }) => `${a ?? '-'}${b ?? '-'}`).join(' ')
 
-/** Each step of both is there once, in order. */
+/** Asserts that the alignment contains each step of both runs once, in order. */
 function assertWhole({ places }: Alignment, a: number, b: number): void {
   const of = (side: 'a' | 'b') => places.flatMap((place) => place[side] ?? [])
   assert.deepEqual(of('a'), [...Array(a).keys()])
@@ -59,7 +59,7 @@ describe('alignment', () => {
   })
 
   test('runs with nothing in common end in time, by position', () => {
-    // Each its own name, and types in another order.
+    // All labels differ, and the types are in another order.
     const a = run(...Array.from({ length: 2_000 }, (_, at) => `${at % 2 ? 'S' : 'T'} a${at}`))
     const b = run(...Array.from({ length: 1_500 }, (_, at) => `${at % 3 ? 'T' : 'S'} b${at}`))
     assertWhole(align(a, b), 2_000, 1_500)

@@ -1,4 +1,4 @@
-/** The good run that a failed one is compared with: it was asked the same and called the same tools up to the failure. */
+/** The choice of a good run to compare a failed one with: the same question, and the same tools up to the failure. */
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { callsLikeness, callsOf, comparableRuns, likelyRuns, questionLikeness } from '../src/runs/page/alike-runs.ts'
@@ -19,7 +19,7 @@ test('tools are alike as far as a run begins with those before the failure', () 
   assert.equal(callsLikeness(['a', 'b'], ['a', 'c']), 0.5)
   assert.equal(callsLikeness(['a', 'b'], ['b', 'a']), 0)
   assert.equal(callsLikeness([], ['a']), 1)
-  // The tool that failed was called again and again; in a good run it answered at once.
+  // The failed run repeated the tool that failed. In a good run, the tool answered the first call.
   assert.equal(callsLikeness(['a', 'b', 'b', 'b'], ['a', 'b', 'c']), 1)
   const row = (eventId: string, eventType: string, label: string) => ({ eventId, eventType, label })
   const rows = [
@@ -84,7 +84,7 @@ test('the first sentence says where two runs part', () => {
     'They part at step 3: track_parcel, then refund_payment → 503; in the first run it did not fail.',
   )
   assert.equal(partingText(same, { a: none, b: none }), null)
-  // An outcome that failed repeats what a tool said before it.
+  // A failed outcome repeats the error of an earlier tool.
   const ended = [...same, both(3, 'End', 'SESSION_OUTCOME')]
   assert.equal(
     partingText(ended, { a: none, b: failure('refund_payment 2', 'End 3') }),

@@ -1,4 +1,4 @@
-/** Decisions in the console: whether one counted, also without network, without an answer, or after another person's. */
+/** Decisions in the console: whether one was stored, also without a network, without an answer, or after another person's. */
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import { newPerson } from '../../server/test/http/people/browser.ts'
@@ -14,7 +14,7 @@ describe('decisions about approvals', { skip: withoutChromium }, () => {
     await newPerson(tacho.service, 'second@example.com', 'approver', null)
     const { page } = await tacho.open(`${approvals()}/${lost}`)
     await pane(page).getByText('Can also decide: second@example.com, programs with an operator token.').waitFor()
-    // The decision arrives, its answer does not.
+    // The decision arrives at the server, but its answer is lost.
     await page.route('**/decision', async (route) => {
       await route.fetch()
       await route.abort()
@@ -73,7 +73,7 @@ describe('decisions about approvals', { skip: withoutChromium }, () => {
     await approve.tap()
     await pane(page).getByText('Not sent: this device is offline.').waitFor({ timeout: 5_000 })
     assert.deepEqual([await approve.isDisabled(), await reject.isDisabled()], [true, true])
-    // Another page, and back.
+    // Go to another page, and back.
     await page.getByRole('link', { name: 'All approvals' }).tap()
     await waitingList(page).getByRole('link', { name: 'transfer' }).tap()
     await pane(page).getByText('Not sent: this device is offline.').waitFor()
@@ -113,7 +113,7 @@ describe('decisions about approvals', { skip: withoutChromium }, () => {
     const reject = page.getByRole('button', { name: 'Reject', exact: true })
     await approve.waitFor()
     const release = Promise.withResolvers<void>()
-    // The decision is stored late; until then nothing is answered.
+    // The server stores the decision late, and answers only then.
     await page.route(`**/approvals/${hung}/decision`, async (route) => {
       await release.promise
       await calls.decide(hung, 'APPROVED')
@@ -129,7 +129,7 @@ describe('decisions about approvals', { skip: withoutChromium }, () => {
     assert.equal(await reject.isDisabled(), true)
     await pane(page).getByText('it is not known whether your approval was saved').waitFor({ timeout: 9_000 })
     assert.deepEqual([await approve.isDisabled(), await reject.isDisabled()], [true, true])
-    // The other request can be decided meanwhile.
+    // Another request can be decided in the meantime.
     await page.goto(`${approvals()}/${kept}`)
     await reject.click()
     await pane(page).getByText('Your decision counts: rejected.').waitFor()

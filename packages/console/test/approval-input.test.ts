@@ -1,4 +1,4 @@
-/** The input that a person approves: words as text, texts that lie, and whether it is what was asked. */
+/** The shown input of a request: plain texts, spoofing texts, and whether it is the input that was requested. */
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import { inputHash as hashOf } from '../../policy/src/input/input-hash.ts'
@@ -112,7 +112,7 @@ describe('the input of an approval', { skip: withoutChromium }, () => {
     assert.equal((await calls.read(wrong)).body.status, 'PENDING')
     await assertLooks(page, 'approval that does not match')
     await page.getByRole('button', { name: 'Not now' }).click()
-    // Neither a double click nor a held key is the second step.
+    // Neither a double click nor a held key counts as the second confirmation.
     const confirm = page.getByRole('button', { name: 'Approve the input that is not shown' })
     await page.getByRole('button', { name: 'Approve' }).dblclick()
     await confirm.waitFor()

@@ -1,4 +1,4 @@
-/** An approval reads like a payment: a sentence, the user's words, where each value comes from, and buttons that say what they do. */
+/** An approval is shown as a sentence, with the user's words, the origin of each value, and buttons that name their effect. */
 import assert from 'node:assert/strict'
 import { after, before, describe, test } from 'node:test'
 import type { Page } from 'playwright-core'
@@ -52,7 +52,7 @@ describe('a request as a sentence', { skip: withoutChromium }, () => {
     return body.id
   }
 
-  /** What a finger cannot hit: smaller than 24 px, and not made larger by a label or by its row. */
+  /** Controls that are too small for a finger: below 24 px, and not enlarged by a label or a row. */
   const tooSmall = (page: Page) =>
     page.locator('a, button, input, select, summary').evaluateAll((all) =>
       all.flatMap((each) => {

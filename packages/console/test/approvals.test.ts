@@ -1,4 +1,4 @@
-/** Approvals: they come by themselves, are decided by mouse, keyboard and thumb, and tell what followed. */
+/** Approvals appear by themselves, are decided by mouse, keyboard and touch, and show what happened afterwards. */
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import { STALLED_MS } from '@tacho/contract/runs/run-activity.ts'
@@ -94,14 +94,14 @@ describe('approvals', { skip: withoutChromium }, () => {
     await page.getByLabel('Mark all 2 of transfer').check()
     await page.keyboard.press('Escape')
     await waitingList(page).getByRole('link', { name: 'mail' }).click()
-    // The keys act on the request that is open.
+    // Keys act on the open request.
     await page.waitForURL(`**/approvals/${other}`)
     await pane(page).getByText('Transfer in many-c').waitFor()
     await page.keyboard.press('x')
     await page.keyboard.press('d')
     const dialog = page.getByRole('dialog', { name: 'Decide 3 requests' })
     for (const run of ['a', 'b', 'c']) await dialog.getByText(`Transfer in many-${run}`).waitFor()
-    // Somebody else is quicker with one of them.
+    // Another person decides one of the chosen requests first.
     await calls.decide(other, 'APPROVED')
     await dialog.getByLabel('Reason for all').fill('Not today')
     await dialog.getByRole('button', { name: 'Reject 3' }).click()
@@ -168,7 +168,7 @@ describe('approvals', { skip: withoutChromium }, () => {
     const approve = pane(page).getByRole('button', { name: 'Approve' })
     await approve.waitFor()
     assert.match(await page.title(), /Transfer 120\.5 · .* · Approvals · Tacho$/)
-    // Everything moves with the page: nothing stays in front of the request.
+    // Everything scrolls with the page, so nothing covers the request.
     await approve.scrollIntoViewIfNeeded()
     assert.ok(((await page.getByRole('banner').boundingBox())?.y ?? 0) < 0)
     await pane(page).getByRole('heading').first().scrollIntoViewIfNeeded()

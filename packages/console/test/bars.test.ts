@@ -1,4 +1,4 @@
-/** From when to when the steps of a run are drawn. */
+/** Start and end of the bars of a run's steps. */
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { barsOf, extentOf, type DrawnStep } from '@tacho/contract/runs/timeline.ts'

@@ -1,4 +1,4 @@
-/** What the browser loads before it shows anything. */
+/** The files that the browser loads before it shows a page. */
 import assert from 'node:assert/strict'
 import { spawnSync } from 'node:child_process'
 import { readFileSync, statSync } from 'node:fs'

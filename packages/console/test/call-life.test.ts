@@ -1,4 +1,4 @@
-/** Each state that a call reached is in its run: in the list of steps, in the step, and linked both ways. */
+/** Each state of a call is shown in its run: in the list of steps and in the step, linked in both directions. */
 import assert from 'node:assert/strict'
 import { after, before, describe, test } from 'node:test'
 import type { Locator, Page } from 'playwright-core'
@@ -20,7 +20,7 @@ describe('the life of a call', { skip: withoutChromium }, () => {
   const of = (runId: string, eventType: string, label: string, payload: Record<string, unknown>) =>
     event({ runId, eventId: `${runId} ${label} ${(clock += 100)}`, eventType, label, payload, timestamp: clock })
 
-  /** One answer with four calls, of which one runs; then the same id again. */
+  /** Records an answer with four calls, of which one runs, and then another call with the same id. */
   async function record(runId: string): Promise<void> {
     const model = (label: string, toolCalls: object[]) => of(runId, 'LLM_CALL', label, { model: 'small-1', toolCalls })
     const never = (toolCallId: string, label: string, more: object) =>
@@ -122,7 +122,7 @@ describe('the life of a call', { skip: withoutChromium }, () => {
     await asked.getByText('never ran: the answer of the model was cut').waitFor()
     await asked.getByText('held for an approval').waitFor()
     await asked.getByText('nobody waits for the approval any more').waitFor()
-    // That is what became of the second call with this id.
+    // `cancelled` belongs to the second call with this id.
     assert.equal(await asked.getByText('cancelled').count(), 0)
     await step(page).getByText(CUT).first().waitFor()
     assert.equal(await page.locator('img, #root script').count(), 0)

@@ -1,4 +1,4 @@
-/** Two runs, step by step. */
+/** The comparison of two runs, step by step. */
 import assert from 'node:assert/strict'
 import { after, before, describe, test } from 'node:test'
 import { event } from '../../server/test/setup/service.ts'
@@ -26,7 +26,7 @@ describe('comparing runs', { skip: withoutChromium }, () => {
         ['refund', { amount: 50 }],
       ]),
       ...steps('worse', [
-        // As many bytes, another answer.
+        // Another answer with the same number of bytes.
         ['get_order', { id: 1 }, { output: 'open', latency: 900 }],
         ['get_order', { id: 2 }],
         ['refund', { amount: 5000 }],
@@ -134,7 +134,7 @@ describe('comparing runs', { skip: withoutChromium }, () => {
     await tacho.service.record([event({ runId: 'good', label: 'elsewhere too', eventType: 'AGENT_STEP' })], key)
     const { page, close } = await tacho.open(`${tacho.home}/compare?b=good&bIn=elsewhere`)
     await page.getByLabel('Beginning of a run id').fill('goo')
-    // It is another run of the same id.
+    // The other environment has another run with the same id.
     await page.getByRole('radio', { name: 'good', checked: true }).waitFor()
     await page.keyboard.press('Enter')
     await page.waitForURL('**/compare?a=good&b=good&bIn=elsewhere')
@@ -175,7 +175,7 @@ describe('comparing runs', { skip: withoutChromium }, () => {
     assert.match(failed ?? '', /503 from carrier/)
     assert.equal(await page.getByText('<$0.0001').count(), 0)
     await assertLooks(page, 'compare a failed step')
-    // A phone shows the step once, and still its failure.
+    // On a phone, an equal step is shown once, with its failure.
     await page.setViewportSize({ width: 390, height: 844 })
     await mark.waitFor()
     await close()
@@ -341,7 +341,7 @@ describe('comparing runs', { skip: withoutChromium }, () => {
     await page.waitForURL('**/compare?a=tuesday&b=again&bIn=replays')
     await page.getByText('The runs took the same steps.').waitFor()
 
-    // By id, as every address.
+    // The address names the environment by id, as all addresses do.
     await page.goto(`${tacho.home}/compare?a=tuesday&b=again&bIn=${environmentId}`)
     await page.getByText('The runs took the same steps.').waitFor()
     await page.goto(`${tacho.home}/compare?a=tuesday&b=again&bIn=elsewhere`)

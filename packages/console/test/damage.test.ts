@@ -1,4 +1,4 @@
-/** Rows that changed on the disk are marked in their lists and pages, beside those that did not. */
+/** Damaged rows are marked in lists and on pages, and intact rows are shown beside them. */
 import assert from 'node:assert/strict'
 import path from 'node:path'
 import { after, before, describe, test } from 'node:test'

@@ -1,4 +1,4 @@
-/** What an environment costs and keeps: prices, alerts and budgets, retention, erasure, export; and its own life. */
+/** Prices, alerts, budgets, retention, erasure and export of an environment; creating, renaming and archiving it. */
 import assert from 'node:assert/strict'
 import { readFile } from 'node:fs/promises'
 import path from 'node:path'
@@ -85,7 +85,7 @@ describe('costs and data', { skip: withoutChromium }, () => {
     await notSent.waitFor()
     await page.keyboard.press('n')
     const dialog = page.getByRole('dialog')
-    // A button that does nothing yet says what is missing.
+    // A disabled button says what is missing.
     await dialog.getByText('Give it a name first.').waitFor()
     await dialog.getByLabel('Name').fill(`High cost ${HARM}`)
     await dialog.getByLabel('Kind').selectOption('High cost')
@@ -217,7 +217,7 @@ describe('costs and data', { skip: withoutChromium }, () => {
     await dialog.getByText(/^2 runs still go on: what they record from now on is stored as a new run\./).waitFor()
     await dialog.getByLabel('Reason').fill('Request 118')
     await assertLooks(page, 'erase dialog')
-    // What cannot be undone has the colour of it.
+    // An act that cannot be undone has the warning colour.
     const act = dialog.getByRole('button', { name: 'Erase forever' })
     await act.and(page.locator('.bg-red')).click()
     const receipts = page.getByRole('table', { name: 'Erasures' }).getByRole('row')
@@ -260,7 +260,7 @@ describe('costs and data', { skip: withoutChromium }, () => {
       addresses.filter((address) => address.includes('4711')),
       [],
     )
-    // What is not searched yet is not counted: no round number says that nothing goes.
+    // Fields are searched only after the order, so the dialog shows a lower bound and never an exact number.
     await dialog.getByText(/^at least \d+ runs? with/).waitFor()
     await dialog.getByText(/must be searched in addition/).waitFor()
     await assertLooks(page, 'erase dialog with fields')
@@ -268,7 +268,7 @@ describe('costs and data', { skip: withoutChromium }, () => {
     await receipts.filter({ hasText: 'User' }).getByText('1 run, 1 event').waitFor()
     await receipts.getByText('1 of these had not ended: what it records after it is refused.').waitFor()
     await assertLooks(page, 'settings data')
-    // A row opens the whole receipt, which has an address.
+    // A row opens the whole receipt, at its own address.
     await receipts.getByRole('button', { name: 'Receipt: User' }).click()
     const receipt = page.getByRole('dialog', { name: 'Receipt of an erasure' })
     await receipt.getByText('customer.id').waitFor()
@@ -299,7 +299,7 @@ describe('costs and data', { skip: withoutChromium }, () => {
     const table = await saved('Export', 'Events as Parquet', /\.parquet$/)
     assert.match(table, /^PAR1/)
     await page.goto(settings('data'))
-    // The sections above move the button when their data arrives; a click at its old place opens nothing.
+    // Wait for the sections above: when their data arrives, the button moves, and a click at its old place would miss.
     await page.getByRole('heading', { name: 'Export', exact: true }).waitFor()
     await page.waitForFunction(() => document.querySelector('main .animate-pulse') === null)
     const all = await saved('Export', 'JSON Lines, to import again', /^tacho-.*\.jsonl$/)
@@ -409,7 +409,7 @@ describe('an environment without anything', { skip: withoutChromium }, () => {
     await dialog.getByLabel('Incoming webhook').fill('http://192.0.2.1/refused')
     await assertLooks(page, 'starter alerts')
     await dialog.getByRole('checkbox', { name: /Runs stall/ }).uncheck()
-    // An address that the server refuses leaves what was chosen.
+    // If the server refuses the address, the chosen options stay.
     await dialog.getByRole('button', { name: 'Create 4' }).click()
     await dialog
       .getByRole('alert')
@@ -423,7 +423,7 @@ describe('an environment without anything', { skip: withoutChromium }, () => {
       await rows.filter({ hasText: name }).waitFor()
     assert.equal(await rows.filter({ hasText: 'Runs stall' }).count(), 0)
     assert.equal(await page.getByText('No webhook sends alerts').count(), 0)
-    // Only what these alerts send, and no secret that Slack could not check.
+    // The webhook has only the messages of these alerts, and no signing secret, because Slack could not check one.
     assert.equal(await page.getByText(/^whsec_/).count(), 0)
     await page.goto(`${tacho.home}/settings/webhooks`)
     await page.getByRole('link', { name: 'http://127.0.0.1:9/slack' }).click()
@@ -449,7 +449,7 @@ describe('an environment without anything', { skip: withoutChromium }, () => {
     assert.equal(await chosen.count(), 3)
     await dialog.getByRole('checkbox', { name: /^alert.firing/, checked: true }).waitFor()
     await dialog.getByRole('radio', { name: /^Slack/ }).check()
-    // A refusal names the field by its label.
+    // The error names the field by its label.
     await dialog.getByLabel('Address').fill('http://192.0.2.1/refused')
     await dialog.getByRole('button', { name: 'Create webhook' }).click()
     await dialog

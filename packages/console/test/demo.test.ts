@@ -1,4 +1,4 @@
-/** Every page of the demo, as a newcomer meets them: each link of the header and the tabs, and one of each thing. */
+/** Every kind of page with the demo's data: each link of the header and the tabs, and one page of each kind of item. */
 import assert from 'node:assert/strict'
 import path from 'node:path'
 import { after, before, describe, test } from 'node:test'
@@ -7,7 +7,7 @@ import { withoutChromium } from './setup/chromium.ts'
 import { PHONE, startConsole, type TestConsole } from './setup/console.ts'
 
 const WIDE = { width: 1280, height: 800 }
-/** With SHOTS=<folder>, pictures are kept there. */
+/** SHOTS=<folder> stores screenshots there. */
 const shots = process.env['SHOTS']
 
 describe('the demo', { skip: withoutChromium }, () => {
@@ -24,16 +24,16 @@ describe('the demo', { skip: withoutChromium }, () => {
   after(() => tacho.close())
 
   test('no page has an error, asks another origin, breaks the policy for content, or is wider than a phone', async () => {
-    // What a page must not do fails the test when its window is closed.
+    // Closing the window fails the test if a page did something forbidden.
     const { page, close } = await tacho.open(home)
     await page.getByRole('heading', { level: 1, name: 'Overview' }).waitFor()
     const seen = new Set<string>()
-    /** Opens an address and gives the pages that it leads to. */
+    /** Opens an address, and returns the pages that it links to. */
     const visit = async (address: string) => {
       seen.add(address)
       await page.goto(address)
       await page.getByRole('heading', { level: 1 }).first().waitFor()
-      // Skeletons are gone when what the page reads has arrived.
+      // Wait until the skeletons are gone: then the page's data has arrived.
       await page.waitForFunction(
         () => document.querySelector('[aria-label="Loading"], .animate-pulse[class*=bg-hover]') === null,
       )
@@ -49,7 +49,7 @@ describe('the demo', { skip: withoutChromium }, () => {
       return links.map((link) => link.split(/[?#]/)[0] ?? '').filter((link) => link.startsWith(`${home}/`))
     }
     const found = [...(await visit(home)), `${home}/search`]
-    /** One page of each kind: below a list, the first thing of it. Another test opens every page of the settings. */
+    /** The kind of a page. Of each list, only its first item is opened. Another test opens every page of the settings. */
     const kindOf = (address: string) => {
       const [list = '', thing] = address.slice(home.length + 1).split('/')
       return thing === undefined ? address : `${list}/…`

@@ -1,4 +1,4 @@
-/** What is stale says so, and nothing that a person typed is lost. */
+/** Stale data is marked, and typed text is never lost. */
 import assert from 'node:assert/strict'
 import { after, before, describe, test } from 'node:test'
 import type { Page } from 'playwright-core'
@@ -27,7 +27,7 @@ describe('freshness', { skip: withoutChromium }, () => {
     await page.route('**/operator/v1/**', (route) => void held.push(() => route.continue()))
     await page.getByText('The server does not answer. What you see is of').waitFor()
     assert.ok(await run.isVisible())
-    // Ages and counts are marked too: they would tick on as if they were true.
+    // Ages and counts are marked as stale too, because they would change as if they were current.
     const mark = await page
       .locator('main time')
       .first()
@@ -59,7 +59,7 @@ describe('freshness', { skip: withoutChromium }, () => {
     await page.getByRole('button', { name: 'Create' }).click()
     const dialog = page.getByRole('dialog', { name: 'Your session has ended' })
     await dialog.waitFor()
-    // Escape does not leave a page that nothing can be done on.
+    // Escape does not close this dialog, because the page behind it cannot do anything without a session.
     await page.keyboard.press('Escape')
     await dialog.getByText('Nothing was saved, sent or decided since.').waitFor()
     await assertAccessible(page, 'the end of a session')
@@ -131,7 +131,7 @@ describe('freshness', { skip: withoutChromium }, () => {
   })
 })
 
-/** In the page: on the server, as another device of the person does. */
+/** Ends the session on the server, like another device of the person. Runs in the page. */
 async function endSession(): Promise<boolean> {
   return (await fetch('/operator/v1/sign-out', { method: 'POST' })).ok
 }

@@ -1,4 +1,4 @@
-/** What several inputs share, and in what they differ. */
+/** Equal and different members of several inputs. */
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { differencesOf } from '../src/approvals/input-values.ts'

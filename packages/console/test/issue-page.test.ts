@@ -1,4 +1,4 @@
-/** The page of an issue: why it is one issue, its occurrences, what changed before, and what people do about it. */
+/** The page of an issue: its grouping, occurrences, earlier changes, and acts of people. */
 import assert from 'node:assert/strict'
 import { after, before, describe, test } from 'node:test'
 import type { Issue } from '@tacho/contract/issues/issue.ts'
@@ -50,7 +50,7 @@ describe('the page of an issue', { skip: withoutChromium }, () => {
     const why = page.getByRole('region', { name: 'Why these are grouped' })
     for (const fact of ['explained', 'refund', 'over_limit']) await why.getByText(fact, { exact: true }).waitFor()
     const shown = page.getByRole('region', { name: 'Occurrence', exact: true })
-    // The newest one is of an event that was never recorded: what was reported is there.
+    // The event of the newest occurrence was never recorded, so the page shows the client's report.
     await shown.getByText('1 of 2', { exact: true }).waitFor()
     await shown.getByRole('button', { name: 'Older' }).click()
     for (const said of ['TimeoutError: no answer', 'OSError: refused']) await shown.getByText(said).waitFor()
@@ -119,7 +119,7 @@ describe('the page of an issue', { skip: withoutChromium }, () => {
     await shown.getByRole('group', { name: 'Input' }).getByText('A-3').waitFor()
     await shown.getByText('card.ts:30:1').waitFor()
     const before = shown.getByRole('region', { name: 'Steps before' }).getByRole('listitem')
-    // They come with another request than the input.
+    // The steps come with another request than the input.
     await before.filter({ hasText: 'charge' }).waitFor()
     assert.deepEqual(await before.locator('bdi').allTextContents(), [
       ...[8, 9, 10, 11, 12].map((at) => `step ${at} of 3`),
@@ -153,7 +153,7 @@ describe('the page of an issue', { skip: withoutChromium }, () => {
     await page.reload()
     const occurrences = page.getByRole('region', { name: 'Occurrences' })
     for (const id of agents) await occurrences.getByText(`Named ${id}`).waitFor()
-    // Live lists are read again with time: each address counts once.
+    // Count each address once, because live lists are read repeatedly.
     const paths = [...new Set(asked)].map((url) => new URL(url).pathname.split('/').slice(5).join('/'))
     assert.ok(!paths.includes('runs') && paths.length <= 20, `${paths.length}:\n${paths.join('\n')}`)
     await close()
@@ -177,18 +177,18 @@ describe('the page of an issue', { skip: withoutChromium }, () => {
     await page.getByRole('option', { name: 'Assign this issue' }).waitFor()
     await page.keyboard.press('Enter')
     await assign.waitFor()
-    // The browser reports a moment later that a dialog is closed. A key that comes before opens it again.
+    // Wait until the browser reports that the dialog is closed. An earlier key would open it again.
     await page.evaluate(async () => {
       document.querySelector('dialog')?.requestClose()
       await Promise.resolve()
       document.body.dispatchEvent(new KeyboardEvent('keydown', { key: 'a', bubbles: true }))
     })
     await page.evaluate(() => new Promise((resolve) => setTimeout(resolve)))
-    // Nothing typed: Enter assigns to oneself.
+    // With an empty field, Enter assigns the issue to the person.
     await assign.getByRole('button', { name: 'Assign to me' }).waitFor()
     await page.keyboard.press('Enter')
     await page.getByText(`assigned it to ${EMAIL}`).waitFor()
-    // It closes when the page is renewed. Until then, keys belong to it.
+    // The dialog closes when the page has new data. Until then, it gets the keys.
     await assign.waitFor({ state: 'detached' })
     await page.keyboard.press('c')
     await page.keyboard.type(`The limit is wrong ${HARM}`)
@@ -257,7 +257,7 @@ describe('the page of an issue', { skip: withoutChromium }, () => {
     const two = await openedIssue(tacho.service, detection('MERGED_TWO'))
     const { page, close } = await tacho.open(`${issues()}/${one.id}`)
     await page.getByRole('button', { name: 'Merge…' }).click()
-    // The dialog begins in its search.
+    // The focus is in the search field of the dialog.
     await page.getByRole('dialog').getByRole('radio', { name: two.title }).waitFor()
     await page.keyboard.type('merged_two')
     await page.getByRole('dialog').getByRole('radio').nth(1).waitFor({ state: 'detached' })

@@ -64,7 +64,7 @@ describe('issues', { skip: withoutChromium }, () => {
     const done = acts.getByRole('status')
     const shown = await rows.getByRole('link').allTextContents()
     const byRow = shown.map((title) => opened.find((issue) => issue.title === title)!)
-    // Three are resolved at once, and undone.
+    // Resolve three issues at once, and undo it.
     for (let n = 0; n < 3; n++) {
       await page.keyboard.press('j')
       await page.keyboard.press('x')
@@ -83,7 +83,7 @@ describe('issues', { skip: withoutChromium }, () => {
     assert.equal(await acts.getByRole('alert').count(), 0)
     assert.deepEqual(await statesOf(byRow.slice(0, 3)), ['RESOLVED', 'RESOLVED', 'RESOLVED'])
     await rows.nth(8).waitFor({ state: 'detached' })
-    // What was refused can be undone again.
+    // After a refused undo, the person can try it again.
     let requests = 0
     const refusal = { status: 409, contentType: 'application/problem+json', body: '{"status":409,"code":"conflict"}' }
     await page.route('**/reopen', (route) => (++requests === 1 ? route.continue() : route.fulfill(refusal)))
@@ -93,19 +93,19 @@ describe('issues', { skip: withoutChromium }, () => {
     await page.keyboard.press('u')
     await rows.nth(10).waitFor()
     assert.deepEqual(await statesOf(byRow.slice(0, 3)), ['OPEN', 'OPEN', 'OPEN'])
-    // The row that the keys have reached, without a choice: ignored, with the time that is offered.
+    // Ignore the row that the keys have reached, with the default time, without choosing rows.
     await page.keyboard.press('k')
     await page.keyboard.press('i')
     await page.getByRole('dialog', { name: 'Ignore the issue' }).waitFor()
     await page.keyboard.press('Enter')
     await done.getByText(/^Ignored/).waitFor()
     await rows.nth(10).waitFor({ state: 'detached' })
-    // The keys go on from the place of the row that has gone.
+    // The keys continue at the place of the removed row.
     await page.keyboard.press('j')
     await page.locator('tr[data-current=true]').filter({ hasText: byRow[2]!.title }).waitFor()
     await page.keyboard.press('u')
     await rows.nth(10).waitFor()
-    // A key that is held acts once.
+    // A held key acts once.
     await page.keyboard.press('j')
     await page.keyboard.down('e')
     await rows.nth(10).waitFor({ state: 'detached' })
@@ -122,7 +122,7 @@ describe('issues', { skip: withoutChromium }, () => {
     const assign = page.getByRole('dialog', { name: 'Assign 2 issues' })
     await assign.waitFor()
     await page.keyboard.type('ben@example.com')
-    // An assignee need not be a person of the workspace; a mistyped one is said.
+    // An assignee need not be a member of the workspace, but the dialog warns about an unknown name.
     await assign.getByText('! No person in this workspace has this name or address.').waitFor()
     await page.keyboard.press('Enter')
     await done.getByText('Assigned 2 issues to ben@example.com').waitFor()
@@ -131,7 +131,7 @@ describe('issues', { skip: withoutChromium }, () => {
     assert.equal(assigned.length, pair.length)
     await page.keyboard.press('u')
     await rows.filter({ hasText: '→ ben@example.com' }).first().waitFor({ state: 'detached' })
-    // Merged into the one that is offered, and separate again.
+    // Merge into the offered issue, and separate them again.
     await page.keyboard.press('x')
     await page.keyboard.press('j')
     await page.keyboard.press('x')
@@ -161,7 +161,7 @@ describe('issues', { skip: withoutChromium }, () => {
       (await rows.getByRole('link').allTextContents()).map((title) => /reason (\w+)/.exec(title)?.[1])
     const news = (count: number) => page.getByRole('button', { name: `${count} changed – show` })
     assert.deepEqual(await titles(), ['third', 'second', 'first'])
-    // Under the pointer, no row moves.
+    // No row moves while the pointer is over the list.
     await rows.nth(2).hover()
     await again('first')
     await news(1).waitFor()
@@ -171,7 +171,7 @@ describe('issues', { skip: withoutChromium }, () => {
     await page.mouse.move(0, 0)
     await news(1).waitFor({ state: 'detached' })
     assert.deepEqual(await titles(), ['first', 'third', 'second'])
-    // The same with a row that is chosen by keyboard. Its own act moves only what it must.
+    // The same while a row is chosen by keyboard. An act on it moves only that row.
     await page.keyboard.press('j')
     await page.keyboard.press('j')
     await page.keyboard.press('x')

@@ -1,4 +1,4 @@
-/** Search in a JSON value, and the paths of what it finds. */
+/** Search in a JSON value, and the paths of its hits. */
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { searchJson } from '../src/web/text/json-search.ts'

@@ -37,7 +37,7 @@ test('a steady list takes no new row, no other order and no disappearance, and c
   const ended = { id: 'c', status: 'COMPLETED' }
   const { items, changed } = steadyRows(shown, [...rows('x'), ended, ...rows('a')], new Set())
   assert.deepEqual(items, [...rows('a', 'b'), ended])
-  // x came, b left, c moved.
+  // x is new, b is gone, and c moved.
   assert.equal(changed, 3)
   assert.deepEqual(steadyRows(shown, rows('a', 'b', 'c', 'older'), new Set()), {
     items: rows('a', 'b', 'c', 'older'),

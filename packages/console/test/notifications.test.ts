@@ -1,7 +1,7 @@
 /**
- * Notifications in a real Chromium. Its own push service is not there: a browser of the tests' push service stands in for the
- * subscription, and what that one gets is delivered to the service worker. The headless shell has no notifications: they are a
- * list in the worker. With TEST_CHROMIUM=<a whole Chromium>, they are the browser's own.
+ * Notifications in a real Chromium. Its push service is not available, so it subscribes at the tests' push service, and the
+ * tests deliver the received messages to the service worker. The headless shell has no notifications, so the worker gets a
+ * list in their place. With TEST_CHROMIUM=<a whole Chromium>, they are real.
  */
 import assert from 'node:assert/strict'
 import { after, before, describe, test } from 'node:test'
@@ -22,7 +22,7 @@ interface ShownNotification {
   close(): void
 }
 
-/** Of the service worker. */
+/** The global scope of the service worker. */
 interface Scope extends EventTarget {
   registration: ServiceWorkerRegistration
   clients: object
@@ -44,7 +44,7 @@ describe('notifications', { skip: withoutChromium }, () => {
 
   const settings = async (person: Person) => (await person.get<NotificationSettings>('/me/notifications')).body
 
-  /** The page's push manager subscribes at the tests' push service. */
+  /** Makes the page's push manager subscribe at the tests' push service. */
   async function subscribesAt(page: Page, { subscription }: PushBrowser): Promise<void> {
     await page.addInitScript((json) => {
       const one = { endpoint: json.endpoint, toJSON: () => json, unsubscribe: () => Promise.resolve(isOn('')) }
@@ -83,7 +83,7 @@ describe('notifications', { skip: withoutChromium }, () => {
     await session.detach()
   }
 
-  /** The worker of a page that the person switches on. */
+  /** Switches on notifications in a page, and returns its service worker. */
   async function switchedOn(page: Page): Promise<Worker> {
     const started = page.context().waitForEvent('serviceworker')
     await page.getByRole('switch', { name: 'Notify this browser' }).click()
@@ -91,7 +91,7 @@ describe('notifications', { skip: withoutChromium }, () => {
     await worker.evaluate(() => {
       const scope = globalThis as unknown as Scope
       scope.opened = []
-      // A browser opens windows only after a click by hand.
+      // Record the address, because a browser opens windows only after a real click.
       const openWindow = (url: string) => Promise.resolve(void scope.opened.push(url))
       Object.defineProperty(scope.clients, 'openWindow', { value: openWindow })
       if (Notification.permission === 'granted') return
@@ -114,7 +114,7 @@ describe('notifications', { skip: withoutChromium }, () => {
       return all.map(({ title, body, tag, data }) => ({ title, body, tag, data: String(data) }))
     })
 
-  /** Clicks the only notification. The address that it opens. */
+  /** Clicks the only notification, and returns the address that it opens. */
   const click = (worker: Worker) =>
     worker.evaluate(async () => {
       const scope = globalThis as unknown as Scope
@@ -209,7 +209,7 @@ describe('notifications', { skip: withoutChromium }, () => {
     await page.goto(`${home}/settings/account`)
     const worker = await switchedOn(page)
     await page.getByRole('table', { name: 'Notified browsers' }).waitFor()
-    // Opened again, it belongs to the same row.
+    // After a reload, the browser still belongs to the same row.
     await page.reload()
     await page.getByText('this one').first().waitFor()
     await page.context().clearCookies()
@@ -239,7 +239,7 @@ describe('notifications', { skip: withoutChromium }, () => {
     const manifest = await session.send('Page.getAppManifest')
     assert.deepEqual([new URL(manifest.url).pathname, manifest.errors], ['/manifest.webmanifest', []])
     const { installabilityErrors } = await session.send('Page.getInstallabilityErrors')
-    // A window without a history of its own, as in all tests, installs nothing.
+    // A private window, as in all tests, does not install the console.
     assert.deepEqual(
       installabilityErrors.filter(({ errorId }) => errorId !== 'in-incognito'),
       [],

@@ -1,4 +1,4 @@
-/** The overview opens with what got worse, in sentences that lead to the runs; or it says what is well. */
+/** The overview begins with sentences about what got worse, which link to the runs, or says that all is well. */
 import assert from 'node:assert/strict'
 import { after, before, describe, test } from 'node:test'
 import { approvalCalls } from '../../server/test/setup/approval-service.ts'

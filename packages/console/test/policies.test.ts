@@ -41,12 +41,12 @@ describe('policies and prompts', { skip: withoutChromium }, () => {
     await page.getByLabel('Id').fill('refund-limit')
     await condition(page).click()
     await page.keyboard.type('tool.na')
-    // Not by Enter: the editor takes one that follows too quickly for a new line.
+    // Click instead of Enter: if Enter follows too quickly, the editor inserts a new line.
     await page.getByRole('option', { name: 'tool.name' }).click()
     await page.keyboard.type(' == "re')
-    // Names and fields come from what was recorded.
+    // Completion offers recorded names and fields.
     await page.getByRole('option', { name: 'refund' }).click()
-    // Behind the closing quotation mark.
+    // Continue after the closing quotation mark.
     await page.keyboard.type(' && tool.input.am')
     await page.getByRole('option', { name: 'amount' }).click()
     await page.keyboard.type(' > ')
@@ -59,7 +59,7 @@ describe('policies and prompts', { skip: withoutChromium }, () => {
     await page.getByRole('link', { name: 'refund-250' }).waitFor()
     await page.getByText('{"amount":250}').waitFor()
     await page.getByRole('button', { name: 'Create' }).click()
-    // One next step, and the simulation is still there.
+    // After saving, the page offers one next step and still shows the simulation.
     await page.waitForURL('**/policies/refund-limit?simulation=*')
     const life = page.getByRole('group', { name: 'Life of the policy' })
     await life.getByText('it would have acted on 2 of 3 calls. Next: deploy it to development and watch.').waitFor()
@@ -72,14 +72,14 @@ describe('policies and prompts', { skip: withoutChromium }, () => {
     const here = page.getByRole('listitem').filter({ hasText: 'development' }).first()
     await here.getByText('not deployed').waitFor()
     await life.getByRole('button', { name: 'Deploy to development…' }).click()
-    // What the simulation said stands beside what is about to act.
+    // The dialog shows the result of the simulation before the deployment.
     await page.getByRole('dialog').getByText('it would have acted on 2, in 2 runs.').waitFor()
     await page.getByRole('dialog').getByLabel('Note').fill('First limit')
     await page.getByRole('dialog').getByRole('button', { name: 'Deploy' }).click()
     await here.getByText('version 1').waitFor()
     await page.getByText('First limit').waitFor()
     await life.getByText('In force in development, deployed').waitFor()
-    // It is kept while other pages are looked at.
+    // The draft is kept while the person visits other pages.
     await page.goto(`${tacho.home}/policies`)
     await page.goto(`${tacho.home}/policies/refund-limit?show=deployments`)
     await here.getByRole('button', { name: 'Change…' }).click()
@@ -174,7 +174,7 @@ describe('policies and prompts', { skip: withoutChromium }, () => {
     await life.getByText('1 input was approved in one request and rejected in another').waitFor()
     await life.getByText('1 request only because the condition could not be evaluated').waitFor()
     await life.getByText('1 blocked call in 1 issue').waitFor()
-    // A policy that blocks says the same of its condition.
+    // A blocking policy shows the same about its condition.
     const block = (payload: object) =>
       event({
         runId: 'held back',
@@ -230,7 +230,7 @@ describe('policies and prompts', { skip: withoutChromium }, () => {
     await at('staging').getByText('version 2').waitFor()
     await at('staging').getByRole('button', { name: 'Roll back…' }).click()
     await page.getByRole('dialog').getByText('No other version was in force').waitFor()
-    // Before its first version there was none, so to go back is to remove it.
+    // No version was in force before the first one, so rolling back removes the policy.
     await page.getByRole('dialog').getByRole('button', { name: 'Remove' }).click()
     await at('staging').getByText('not deployed').waitFor()
     await at('development').getByRole('button', { name: 'Roll back…' }).click()
@@ -238,7 +238,7 @@ describe('policies and prompts', { skip: withoutChromium }, () => {
       .getByRole('dialog')
       .getByText(/goes back from version 2 to version 1/)
       .waitFor()
-    // Somebody else goes back while this person reads: to go back again would remove it.
+    // Another person rolls back in the meantime. A second rollback would remove the policy.
     const ofDevelopment = `/environments/${tacho.service.environmentId}/deployments`
     const items = [{ kind: 'policy', id: 'refund-limit' }]
     await tacho.service.operator(`${ofDevelopment}/rollback`, { method: 'POST', body: { items, note: null } })
@@ -251,12 +251,12 @@ describe('policies and prompts', { skip: withoutChromium }, () => {
     await page.getByRole('dialog').getByRole('button', { name: 'Cancel' }).click()
     const again = [{ ...items[0], version: '2' }]
     await tacho.service.operator(ofDevelopment, { method: 'POST', body: { items: again, note: null } })
-    // The page reads what is in force by itself.
+    // The page updates the versions in force by itself.
     await at('development').getByText('version 2').waitFor()
     await at('development').getByRole('button', { name: 'Roll back…' }).click()
     await page.getByRole('dialog').getByRole('button', { name: 'Roll back' }).click()
     await at('development').getByText('newest is 2').waitFor()
-    // The head does not say the newest version alone: another one is in force.
+    // The head shows the version in force too, because it is not the newest one.
     await page.getByText('version 1 in force here', { exact: true }).waitFor()
     await page.getByText('newest:', { exact: true }).waitFor()
     assert.equal((await calls.load()).body.policies[0]?.version, '1')
@@ -331,11 +331,11 @@ describe('policies and prompts', { skip: withoutChromium }, () => {
       .getByRole('row')
       .filter({ hasText: 'version 2' })
     await row.getByText('1 (50 %)').first().waitFor()
-    // However little room the columns leave, the name of the version can be read.
+    // The name of the version stays readable, even if the columns leave little room.
     await page.setViewportSize({ width: 700, height: 800 })
     const name = await row.getByRole('cell').first().boundingBox()
     assert.ok(name && name.width > 100, `the version has ${name?.width} pixels`)
-    // The mean is of runs whose cost is known; the parts are those of all its runs.
+    // The mean is over the runs with a known cost. The recorded and estimated parts are over all runs.
     await row.getByTitle(/^\$1\.00 recorded, \$1\.00 estimated with the prices of genai-prices/).waitFor()
     await close()
   })
@@ -366,7 +366,7 @@ describe('policies and prompts', { skip: withoutChromium }, () => {
     await page.getByRole('button', { name: 'Show version 2' }).click()
     await page.getByText('This is version 2, the newest. In force in development is version 1.').waitFor()
     assert.equal(await text.inputValue(), 'Be quick.')
-    // What is saved is based on the text in force, and comes after the newest.
+    // The draft starts from the text in force, and becomes the version after the newest.
     await page.getByRole('button', { name: 'Show version 1' }).click()
     await text.fill('Take your time, and be kind.')
     await page.getByRole('button', { name: 'Save version 3' }).click()

@@ -65,7 +65,7 @@ test('days begin at midnight in the zone of the reader, and have 23 or 25 hours 
       assert.equal(last, startOfDay(at(now), zone), 'the last day is today')
       assert.deepEqual(stepAt(window, last - 1), { step: 28, end: last })
       assert.deepEqual(stepAt(window, at(now)), { step: 29, end: window.to })
-      // However late it is, the first days are the same.
+      // The first days of the window do not depend on the time of day.
       const later = hoursOf({ since: '30d' }, '7d', last + 23 * HOUR_MS - 1, zone)
       assert.deepEqual(later.starts, window.starts)
     }

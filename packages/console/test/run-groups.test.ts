@@ -173,7 +173,7 @@ describe('agents and sessions', { skip: withoutChromium }, () => {
     const { page, close } = await tacho.open(`${tacho.home}/search`)
     await page.getByRole('button', { name: 'Switch search on' }).waitFor()
     await assertLooks(page, 'search off')
-    // The first query switches it on, is kept, and is answered as soon as the index has its step.
+    // The first query switches the search on. The query stays, and gets its answer once the index has the step.
     await page.getByLabel('Search payloads').fill('refund')
     await page.getByRole('button', { name: 'Switch on and search' }).click()
     await page.waitForURL(/search\?q=refund/)
@@ -212,7 +212,7 @@ describe('agents and sessions', { skip: withoutChromium }, () => {
     await page.getByLabel('Search payloads').fill('absent')
     await page.getByRole('heading', { name: 'Nothing found' }).waitFor()
 
-    // What users wrote comes before newer prompts, which stand once.
+    // Messages of users come before newer prompts, and equal prompts are shown once.
     const prompt = { label: 'System prompt', payload: { text: 'Vouchers are for members' } }
     const wrote = { eventType: 'USER_INPUT', label: 'Hello', payload: { text: 'Where is my vouchers code?' } }
     await tacho.service.record([
@@ -231,7 +231,7 @@ describe('agents and sessions', { skip: withoutChromium }, () => {
     await page.getByRole('button', { name: 'The same text 2 times more' }).click()
     await page.getByRole('list', { name: 'Steps with the same text' }).getByRole('link').nth(1).waitFor()
     await assertLooks(page, 'search repeated')
-    // A query with a type of its own is sent as it is.
+    // A query that names a type is sent unchanged.
     await page.getByLabel('Search payloads').fill('vouchers type:user_input')
     await found.getByText('Where is my vouchers code?').waitFor()
     assert.equal(await written.count(), 0)

@@ -1,4 +1,4 @@
-/** The page of a run tells what it was asked, how it ended and why, however long it is. */
+/** The page of a run shows its question, its outcome and the reason, for runs of any length. */
 import assert from 'node:assert/strict'
 import { after, before, describe, test } from 'node:test'
 import { printable } from '@tacho/contract/engine/shown-text.ts'
@@ -99,7 +99,7 @@ describe('the page of a run', { skip: withoutChromium }, () => {
     await why.getByText('Failed at step 6').waitFor()
     assert.match(await why.innerText(), /PaymentError in pay: payment provider answered 503, three times/)
     await assertLooks(page, 'run asked')
-    // The same problem again and again is one chip, which leads from one to the next.
+    // A repeated problem is one chip, and each click leads to the next occurrence.
     const chips = page.getByRole('group', { name: 'Problems' })
     assert.deepEqual(
       (await chips.getByRole('button').allInnerTexts()).map((text) => text.replaceAll(/\s+/g, ' ')),
@@ -113,7 +113,7 @@ describe('the page of a run', { skip: withoutChromium }, () => {
     await page.keyboard.press('Escape')
     await page.keyboard.press('e')
     await inspector.getByText('asked pay 1', { exact: true }).waitFor()
-    // The error stands before the input: it is what the person came for.
+    // The error is shown before the input, because people look for it first.
     const parts = await inspector.getByText(/^(Error|Input)$/).allInnerTexts()
     assert.deepEqual(parts, ['Error', 'Input'])
     await close()
@@ -147,7 +147,7 @@ describe('the page of a run', { skip: withoutChromium }, () => {
       for (const [at, [left]] of boxes.entries())
         assert.ok(at === 0 || left >= (boxes[at - 1]?.[1] ?? 0) + 4, `${width}: ${JSON.stringify(boxes)}`)
     }
-    // All that a failed run offers fits at a zoom of 400 %.
+    // Everything on the page of a failed run fits at a zoom of 400 %.
     await page.keyboard.press('Escape')
     await page.setViewportSize({ width: 320, height: 256 })
     await page.waitForFunction(() => document.documentElement.scrollWidth <= window.innerWidth)
@@ -209,7 +209,7 @@ describe('the page of a run', { skip: withoutChromium }, () => {
   test('a step has the same time in its row, in the inspector and in the transcript', async () => {
     await record(refund('timed', Date.now() - 60_000))
     const { page, close } = await tacho.open(`${tacho.home}/runs/timed?step=timed%20pay%202`, WIDE)
-    // It ended after 4.5 s and took 0.8 s.
+    // The step ended 4.5 s after the run's start, and took 0.8 s.
     await page.getByRole('complementary', { name: 'Step' }).getByText('Step 7 · +3.7 s · took 800 ms').waitFor()
     const row = page.locator('[role=listitem][aria-current=step]')
     assert.match(await row.innerText(), /^3\.7 s\n/)
@@ -287,7 +287,7 @@ describe('the page of a run', { skip: withoutChromium }, () => {
     assert.equal(await rows.count(), 3)
     await shows('research', 'get_order', 'gives up')
     await assertLooks(page, 'run tree')
-    // A step inside is brought out.
+    // Going to a step inside a folded group opens the group.
     await page.keyboard.press(']')
     await page.keyboard.press(']')
     await page.getByRole('complementary', { name: 'Step' }).getByText('try 1', { exact: true }).waitFor()
@@ -302,7 +302,7 @@ describe('the page of a run', { skip: withoutChromium }, () => {
     await arrow.click()
     await rows.first().getByText('6 steps').waitFor()
     await shows('research', 'gives up')
-    // Keys go from row to row as they are on screen.
+    // Keys move through the rows in the order on the screen.
     for (const label of ['research', 'gives up']) {
       await page.keyboard.press('j')
       await page.getByRole('complementary', { name: 'Step' }).getByRole('heading', { name: label }).waitFor()
@@ -324,7 +324,7 @@ describe('the page of a run', { skip: withoutChromium }, () => {
     assert.equal(await rows.count(), 400)
     for (const name of ['Compare…', 'Copy id', 'Table', 'More'])
       assert.equal(await page.getByRole('button', { name, exact: true }).isVisible(), false, name)
-    // An age says nothing on paper.
+    // A printed page shows times instead of ages.
     const started = page.getByRole('definition').locator('time').first()
     const shown = await started.evaluate((time) => getComputedStyle(time, '::after').content)
     assert.match(shown, /\d{4}, [\d:]+/)
@@ -340,7 +340,7 @@ describe('the page of a run', { skip: withoutChromium }, () => {
     const { page, close } = await tacho.open(`${tacho.home}/runs/zoomed`, WIDE)
     const rows = page.getByRole('list', { name: 'Timeline' }).getByRole('listitem')
     await page.getByText('9 steps').last().waitFor()
-    // Parts above it that load later move the strip.
+    // Find the strip's place for each click, because parts above it load later and move it.
     const at = async (part: number) => {
       const box = await page.getByRole('slider').boundingBox()
       assert.ok(box)

@@ -1,4 +1,4 @@
-/** The pages of runs: empty, by keyboard, live, light and dark; their list, texts that mean harm, and real runs. */
+/** The pages of runs: empty, by keyboard, live, light and dark; the list, harmful texts, and real runs. */
 import assert from 'node:assert/strict'
 import { after, before, describe, test } from 'node:test'
 import type { Locator } from 'playwright-core'
@@ -20,7 +20,7 @@ describe('runs', { skip: withoutChromium }, () => {
   })
   after(() => tacho.close())
 
-  // First of all: nothing has been recorded yet.
+  // This test comes first, because nothing is recorded yet.
   test('an empty environment says what will be here and how to get it', async () => {
     const { page, close } = await tacho.open()
     await page.getByRole('link', { name: 'Get started' }).last().click()
@@ -80,7 +80,7 @@ describe('runs', { skip: withoutChromium }, () => {
     await page.keyboard.press(']')
     await step(page).getByRole('heading', { name: 'It broke' }).waitFor()
     await page.keyboard.press('[')
-    // The next key goes on from the step that is open.
+    // The next key continues from the open step.
     await step(page).getByRole('heading', { name: 'pay' }).waitFor()
     await page.keyboard.press('[')
     await step(page).getByRole('heading', { name: 'refund' }).waitFor()
@@ -210,7 +210,7 @@ describe('runs', { skip: withoutChromium }, () => {
       await tacho.service.record(batch)
     }
     const { page, close } = await tacho.open(`${tacho.home}/runs/long`)
-    // The head counts all steps before the list has them; the scrubber counts those that are here.
+    // The head counts all steps of the run, and the scrubber only the loaded ones. Wait for the latter.
     await page.locator(`[role=slider][aria-valuemax="${LONG_RUN}"]`).focus()
     await page.keyboard.press('End')
     await step(page).getByRole('heading', { name: 'step 2999' }).waitFor()
@@ -244,7 +244,7 @@ describe('runs', { skip: withoutChromium }, () => {
     await close()
   })
 
-  // Its runs are those of the tests above.
+  // These tests list the runs of the tests above.
   testRunList(() => tacho)
 
   test('what does not exist is not found', async () => {

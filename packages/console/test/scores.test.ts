@@ -1,4 +1,4 @@
-/** Scores: shown with runs, filtered and sorted, given and withdrawn, and a queue of runs to judge by keys. */
+/** Scores: shown with runs, filters and orders, giving and withdrawing them, and the queue of runs to judge by keys. */
 import assert from 'node:assert/strict'
 import { after, before, describe, test } from 'node:test'
 import type { OperatorRunPage } from '@tacho/contract/runs/operator-run.ts'
@@ -59,7 +59,7 @@ describe('scores', { skip: withoutChromium }, () => {
     await assertLooks(page, 'a run with scores')
     await scores.getByRole('button', { name: 'its step' }).click()
     await page.getByRole('complementary', { name: 'Step' }).getByText('The answer 0').last().waitFor()
-    // The feedback came an hour later, and is no part of what the run did.
+    // The feedback came an hour later, and does not count for the length of the run.
     await page.getByText('18.0 s').first().waitFor()
     await close()
   })
@@ -75,7 +75,7 @@ describe('scores', { skip: withoutChromium }, () => {
     await dialog.getByRole('button', { name: 'Judge', exact: true }).click()
     const scores = page.getByRole('region', { name: 'Scores' })
     await scores.getByText('quality no').waitFor()
-    // Its keys are off while the dialog is there.
+    // The page ignores its keys while the dialog is open.
     await dialog.waitFor({ state: 'detached' })
     await page.keyboard.press('m')
     await dialog.getByLabel('Other').check()
@@ -139,7 +139,7 @@ describe('scores', { skip: withoutChromium }, () => {
     await run.getByText(HARM.slice(0, 20)).first().waitFor()
     await run.getByRole('link').first().getByText(HARM.slice(0, 20)).waitFor()
     await assertLooks(page, 'the queue to judge')
-    // On a phone, what is judged and one row of filters come before the run.
+    // On a phone, only the score's name and one row of filters are above the run.
     await page.setViewportSize(PHONE.viewport)
     const filters = page.getByRole('button', { name: 'Filters (1)' })
     const bar = page.getByRole('search')
@@ -198,7 +198,7 @@ describe('scores', { skip: withoutChromium }, () => {
     const labels = async () => (await runs('score=speed&agent=quick&limit=100')).length
     const { page, close } = await tacho.open(`${tacho.home}/judge?name=speed&agent=quick`)
     await page.getByRole('region', { name: 'Run' }).getByText('quick-21', { exact: true }).waitFor()
-    // All within one task of the page: no run can come in between, and the first page of the queue ends before them.
+    // Press all keys within one task of the page, so that no new run arrives in between.
     await page.evaluate(() => {
       for (let n = 0; n < 21; n++) {
         document.dispatchEvent(new KeyboardEvent('keydown', { key: n % 4 === 0 ? '0' : '1', bubbles: true }))
@@ -235,7 +235,7 @@ describe('scores', { skip: withoutChromium }, () => {
     await eventually(async () => (await runs('score=speed=0.5')).includes('quick-19'), 'the second judgement')
     await second.page.getByRole('button', { name: 'Compare judges' }).click()
     const dialog = second.page.getByRole('dialog', { name: 'Judges of speed' })
-    // Of four: both no, both yes, one of each, both yes.
+    // Four runs: both said no, both yes, one of each, both yes.
     const pair = dialog.getByText('κ 0.50 ± 0.85, n = 4: 3 equal')
     await pair.click()
     await dialog.getByRole('link', { name: 'quick-19' }).waitFor()

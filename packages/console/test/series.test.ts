@@ -1,4 +1,4 @@
-/** Usage as bars: what adds up, in bars that are wide enough to be seen. */
+/** Usage as bars: periods are added up until the bars are wide enough. */
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import type { UsagePoint } from '@tacho/contract/runs/usage.ts'

@@ -1,4 +1,4 @@
-/** Settings: what people and programs may do here, and who changed it. */
+/** Settings: access of people and programs, and the audit log. */
 import assert from 'node:assert/strict'
 import { once } from 'node:events'
 import { readFileSync } from 'node:fs'
@@ -48,7 +48,7 @@ describe('settings', { skip: withoutChromium }, () => {
     const shown = page.getByRole('dialog', { name: 'The new key' })
     const key = (await shown.getByLabel('API key').textContent()) ?? ''
     assert.equal((await tacho.service.record([event()], key)).status, 200)
-    // Only its button closes what is not shown again.
+    // A dialog with a secret that is shown once closes only by its button.
     await page.keyboard.press('Escape')
     await page.keyboard.press('Escape')
     await shown.getByRole('button', { name: 'I have it' }).click()
@@ -60,7 +60,7 @@ describe('settings', { skip: withoutChromium }, () => {
     assert.deepEqual(made?.scopes, ['events:write', 'config:read', 'policies:read'])
     assert.ok(Math.abs(Date.parse(made?.expiresAt ?? '') - Date.now() - 30 * 86_400_000) < 3_600_000)
     const act = async (name: string) => {
-      // While a dialog is open, it takes the keys.
+      // Wait until the dialog is closed, because an open dialog gets the keys.
       await page.getByRole('dialog').waitFor({ state: 'detached' })
       await row
         .filter({ hasText: made?.id ?? '' })
@@ -172,7 +172,7 @@ describe('settings', { skip: withoutChromium }, () => {
     await page.getByRole('button', { name: 'New webhook' }).click()
     await page.getByRole('radio', { name: /^PagerDuty/ }).waitFor()
     await assertLooks(page, 'new webhook')
-    // The format follows the address until one is chosen.
+    // The address determines the format until the person chooses one.
     await page.getByLabel('Address').fill('https://hooks.slack.com/services/T/B/X')
     await page.getByRole('radio', { name: /^Slack/, checked: true }).waitFor()
     await page.getByLabel('Address').fill('https://events.pagerduty.com/v2/enqueue')
@@ -205,7 +205,7 @@ describe('settings', { skip: withoutChromium }, () => {
     await dialog.getByRole('checkbox', { name: /^issue.opened/ }).check()
     await dialog.getByRole('checkbox', { name: /^approval.decided/ }).uncheck()
     await dialog.getByRole('button', { name: 'Change webhook' }).click()
-    // It has the names of all messages.
+    // Wait until the dialog is closed, because it contains the names of all messages.
     await dialog.waitFor({ state: 'detached' })
     await page.getByRole('heading', { name: '/moved' }).waitFor()
     await page.getByText('issue.opened', { exact: true }).waitFor()
@@ -269,7 +269,7 @@ describe('settings', { skip: withoutChromium }, () => {
     await dialog.getByLabel('Minutes without an event').fill('60')
     await dialog.getByRole('radio', { name: /^They are closed as failed/ }).check()
     await dialog.getByRole('button', { name: 'Save' }).click()
-    // The dialog has the same words as the page, so it must be gone first.
+    // Wait until the dialog is closed, because it has the same words as the page.
     await dialog.waitFor({ state: 'hidden' })
     await page.getByText('They are closed as failed').waitFor()
     const rule = await tacho.service.operator(`/environments/${tacho.service.environmentId}/stalled-rule`)

@@ -1,4 +1,4 @@
-/** Which earlier result an approval's input depends on. */
+/** The earlier result that an approval's input depends on. */
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { innerJson, plainValue, sharedValue } from '../src/approvals/input-values.ts'

@@ -1,4 +1,4 @@
-/** What surrounds every page: menus, the palette, tabs and keys. */
+/** The frame of every page: menus, the palette, tabs and keys. */
 import assert from 'node:assert/strict'
 import { after, before, describe, test } from 'node:test'
 import type { Page } from 'playwright-core'
@@ -78,7 +78,7 @@ describe('the shell', { skip: withoutChromium }, () => {
         return outer && inner && inner.top >= outer.top && inner.bottom <= outer.bottom
       })
     await list.getByRole('option', { selected: true, name: 'Overview' }).waitFor()
-    // The last one.
+    // ArrowUp goes to the last entry.
     await page.keyboard.press('ArrowUp')
     await list.getByRole('option', { selected: true, name: 'Get started' }).waitFor()
     assert.ok(await isInSight())
@@ -105,7 +105,7 @@ describe('the shell', { skip: withoutChromium }, () => {
       await page.keyboard.press('Enter')
       await page.getByRole('dialog').waitFor({ state: 'detached' })
     }
-    // An act opens its dialog, from any page, and the address is that of the page again.
+    // An act opens its dialog from any page. Afterwards, the page's address is restored.
     await page.keyboard.press('ControlOrMeta+k')
     await page.getByRole('combobox', { name: /^Page, policy/ }).fill('invite')
     await page.keyboard.press('Enter')
@@ -170,7 +170,7 @@ describe('the shell', { skip: withoutChromium }, () => {
     await close()
   })
 
-  /** A dialog that a key had opened would take Ctrl K. */
+  /** Asserts that no key opened a dialog: with an open dialog, Ctrl K would not open the palette. */
   async function assertOnlyPalette(page: Page): Promise<void> {
     for (const key of ['?', 'n', 'Control+k']) await page.keyboard.press(key)
     await page.getByRole('dialog', { name: 'Go to' }).waitFor()

@@ -1,4 +1,4 @@
-/** How people get in: the link of the first start, a password, a second factor, and back to the page that they wanted. */
+/** Sign-in: the link of the first start, a password, a second factor, and the return to the requested page. */
 import assert from 'node:assert/strict'
 import { once } from 'node:events'
 import { mkdtempSync, rmSync } from 'node:fs'
@@ -140,7 +140,7 @@ describe('sign-in', { skip: withoutChromium }, () => {
     await page.getByLabel('Your name').fill('First Person')
     await page.getByLabel(/^New password/).fill(PASSWORD)
     await page.getByRole('button').click()
-    // It leads on by itself, and the browser has nothing to log.
+    // The page goes on by itself, and the browser logs no error.
     await page.getByRole('heading', { name: /^Nothing has been recorded/ }).waitFor()
     assert.deepEqual(refused, [])
     await page.goto('about:blank')

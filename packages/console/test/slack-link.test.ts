@@ -35,7 +35,7 @@ describe('Slack', { skip: withoutChromium }, () => {
   const at = (path: string) => `http://127.0.0.1:${(slack.address() as AddressInfo).port}${path}`
   const hooks = () => `/environments/${tacho.service.environmentId}/webhooks`
 
-  /** Presses a button like Slack, and returns the link that only the person sees. */
+  /** Sends a pressed button like Slack, and returns the link that only the person sees. */
   async function press({ interactionsUrl }: CreatedWebhook): Promise<string> {
     const payload = {
       type: 'block_actions',

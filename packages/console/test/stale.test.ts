@@ -1,4 +1,4 @@
-/** What each act makes stale is declared, in words that queries have. */
+/** Each act declares the queries that it makes stale, by words in their keys. */
 import assert from 'node:assert/strict'
 import { globSync, readFileSync } from 'node:fs'
 import path from 'node:path'
@@ -12,7 +12,7 @@ import { MAKE_ALL_STALE, STALE } from '../src/web/stale.ts'
 const SRC = path.join(import.meta.dirname, '../src')
 const SOURCES = globSync('**/*.{ts,tsx}', { cwd: SRC }).map((file) => readFileSync(path.join(SRC, file), 'utf8'))
 
-/** Nothing that is shown, or what shows it reads it again by itself. */
+/** Acts that make no shown data stale, or whose page reads the data again by itself. */
 const NOTHING_STALE = new Set([
   'decideApproval',
   'decideApprovals',

@@ -1,4 +1,4 @@
-/** What came with an approval: calls to come, two people, how often people are asked; and a prompt with a share. */
+/** Standing approvals, approvals by two people, statistics of requests, and a prompt with a share. */
 import assert from 'node:assert/strict'
 import { after, before, describe, test } from 'node:test'
 import { inputHash as hashOf } from '../../policy/src/input/input-hash.ts'
@@ -85,7 +85,7 @@ describe('standing approvals, two people, shares', { skip: withoutChromium }, ()
     await assertLooks(page, 'and also')
     await condition.fill('')
     await form.getByRole('button', { name: 'Approve' }).click()
-    // The browser asks for it, and nothing is sent.
+    // The browser focuses the required field, and sends nothing.
     assert.equal(await condition.evaluate((field) => field === document.activeElement), true)
     await condition.fill('tool.input.amount > 100.0')
     await form.getByRole('button', { name: 'Approve' }).click()

@@ -12,10 +12,10 @@ const sources = globSync('**/*.{ts,tsx}', { cwd: SOURCES }).map((file) => ({
   text: readFileSync(path.join(SOURCES, file), 'utf8'),
 }))
 
-/** They draw states, or types of events, whose colours no state has. */
+/** Files that may draw states, or types of events, whose colours differ from those of states. */
 const DRAWERS = ['web/text/state-styles.ts', 'web/ui/state.tsx', 'web/ui/chip.tsx', 'runs/event-type.tsx']
 
-/** Signs of no state: a sentence about the page itself, a button that closes, a picture in a comment. */
+/** Allowed uses of the signs that are not states: a sentence about the page, a close button, a drawing in a comment. */
 const OTHER_SIGNS = new Map([
   ['approvals/decide.tsx', 'the answer to a decision'],
   ['approvals/decide-many.tsx', 'a warning'],
@@ -51,7 +51,7 @@ test('nothing else gives a chip a colour, or writes the sign of a state', () => 
 })
 
 test('dates are written by one file, with 24 hours, and a list shows no marks of Markdown', () => {
-  // Except the zone of the browser, and numbers.
+  // Leave out formats of numbers, and the zone of the browser.
   const writers = sources.filter(({ text }) =>
     /new Intl\.DateTimeFormat|toLocale(Date|Time)String|Date\([^)]*\)\.toLocaleString/.test(text),
   )

@@ -1,4 +1,4 @@
-/** Stops: from the pages of an agent, a session and a run, on every page while they are in effect, and their end. */
+/** Stops: made on the pages of an agent, a session and a run, shown on every page while in effect, and ended. */
 import assert from 'node:assert/strict'
 import { after, before, describe, test } from 'node:test'
 import { newPerson } from '../../server/test/http/people/browser.ts'

@@ -1,4 +1,4 @@
-/** The session of a coding agent reads as a story: a recording of the real Claude Code, and payloads that mean harm. */
+/** The story of a coding agent's session: a recording of the real Claude Code, and harmful payloads. */
 import assert from 'node:assert/strict'
 import { readFileSync } from 'node:fs'
 import { after, before, describe, test } from 'node:test'
@@ -40,7 +40,7 @@ describe('story of a coding agent', { skip: withoutChromium }, () => {
       return event({
         ...ids,
         ...rest,
-        // As hooks do: only the SDK's own events have numbers.
+        // Only some events have numbers, as in hooks, where only those of the SDK have them.
         ...(rest.eventType === 'POLICY_DECISION' && { n: `k3fa9${++numbered}` }),
         payload: isPush ? { ...payload, approvalId: body.id } : payload,
         timestamp: start + after,
@@ -75,7 +75,7 @@ describe('story of a coding agent', { skip: withoutChromium }, () => {
     await page.getByRole('list', { name: 'Transcript' }).getByText('Germany has 19 %, all others 20 %.').waitFor()
     await page.getByRole('group', { name: 'Output' }).first().getByText('drwxr-xr-x').waitFor()
     await assertLooks(page, 'story')
-    // From the first step to this one, each shown before the next: rows that are out of sight are not in the page.
+    // Go through the steps one by one, because the page contains only visible rows.
     let at = -1
     const seen = async (text: string) => {
       const index = session.findIndex(({ payload }) =>
@@ -105,7 +105,7 @@ describe('story of a coding agent', { skip: withoutChromium }, () => {
     await failed.getByText('failed').waitFor()
     assert.ok(!(await failed.innerText()).includes('ok 40'))
     await failed.getByRole('button', { name: /Show all/ }).click()
-    // What colours the terminal is left out, and a tag is text.
+    // Colour codes of terminals are removed, and a tag is shown as text.
     await failed.getByText('not ok 61 <img src=x onerror=alert(1)>').waitFor()
     const push = await seen('git push --force origin main')
     await push.getByText('by destructive-git').waitFor()

@@ -1,4 +1,4 @@
-/** The steps of a run as a tree of its spans: order, branches, loops, and what stays in sight. */
+/** The steps of a run as a tree of its spans: order, branches, loops, and steps that are never folded. */
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { barsOf } from '@tacho/contract/runs/timeline.ts'
@@ -32,7 +32,7 @@ const step = (
     cost: cost ?? null,
   }) as Step
 
-/** As the page has them. */
+/** The steps in the order of the page. */
 const inOrder = (steps: Step[]): Step[] =>
   steps.toSorted((a, b) => a.time - b.time).map((one, index) => ({ ...one, index }))
 

@@ -25,7 +25,7 @@ test('a change of cost is split into runs, tokens of a run and the price of a to
   assert.equal(change && whyText(change), 'runs ×2.0 · tokens a run ×2.0')
   assert.equal(whyText({ cost: 1, runs: 1, tokens: 1.01, price: 1 }), 'as before')
   assert.deepEqual([1, 1.4, 0.75, 4, 0.001].map(changeText), ['±0 %', '+40 %', '−25 %', '×4.0', 'below 1 % of before'])
-  // What is not known of one time says nothing of the change.
+  // If one of the two values is unknown, so is the change.
   assert.equal(costChange(sum(1, 1, 1), undefined), null)
   assert.equal(costChange(sum(1, 1, 1, 1), sum(1, 1, 1)), null)
   assert.equal(costChange(sum(1, 0, 1), sum(1, 1, 1)), null)
@@ -88,7 +88,7 @@ describe('usage and rollout', { skip: withoutChromium }, () => {
     assert.match(text, /,support,1,0,0,0,1,15,1\.25,/)
     assert.match(text, /,'=cmd,1,0,0,0,1,15,0\.25,/)
     await page.getByLabel('Measure').selectOption('Model latency, p95')
-    // None of the calls says how long it took.
+    // The calls have no latency.
     await page.getByText('None of it was recorded in this period.').waitFor()
     await page.getByLabel('Measure').selectOption('Runs by outcome')
     const outcomes = page.getByRole('figure', { name: /^outcomes by agent/ })
@@ -130,7 +130,7 @@ describe('usage and rollout', { skip: withoutChromium }, () => {
     const { page, close } = await tacho.open(`${tacho.home}/usage?since=24h`)
     const box = await page.locator('.plot .u-over').boundingBox()
     assert.ok(box)
-    // The slot before the last one of 24.
+    // Click the last slot but one of 24.
     await page.mouse.click(box.x + (box.width * 22) / 23, box.y + 40)
     await page.waitForURL('**/runs?from=*')
     const runs = page.locator('[role=row] a').locator('bdi', { hasText: /^at / })
@@ -179,7 +179,7 @@ describe('usage and rollout', { skip: withoutChromium }, () => {
     const at = `/environments/${environmentId}/deployments`
     const { revision } = (await tacho.service.operator<{ revision: string }>(at)).body
     const now = Date.now()
-    // The server writes what it has seen once a minute; here it saw them before.
+    // The server writes the clients that it has seen once a minute. Write an earlier time directly.
     const db = new Database(path.join(tacho.service.directory, 'tacho.db'))
     const insert = db.prepare('INSERT INTO configuration_clients VALUES (?, ?, ?, ?, ?, ?)')
     insert.run(environmentId, 'client', 'worker-1', 'k', revision, now)
@@ -269,7 +269,7 @@ describe('usage and rollout', { skip: withoutChromium }, () => {
     await page.getByRole('link', { name: 'support' }).waitFor()
     await page.locator('.plot canvas').waitFor()
     await assertLooks(page, 'usage')
-    // Paper is white and narrow, whatever the screen is.
+    // A printed page is white and narrow, independent of the screen.
     await page.emulateMedia({ colorScheme: 'dark' })
     await page.emulateMedia({ media: 'print' })
     await page.waitForFunction(() => {

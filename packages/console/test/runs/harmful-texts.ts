@@ -1,4 +1,4 @@
-/** Texts that mean harm are shown as texts. */
+/** Harmful texts are shown as plain text. */
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import type { IssuePage } from '@tacho/contract/issues/issue.ts'

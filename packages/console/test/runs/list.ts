@@ -1,4 +1,4 @@
-/** The list of runs: filters, order, columns, views and what a row says. Its tests also list the runs of the page's tests. */
+/** The list of runs: filters, order, columns, views and rows. These tests also list the runs of the tests of the run page. */
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { printable } from '@tacho/contract/engine/shown-text.ts'
@@ -57,7 +57,7 @@ export function testRunList(tacho: () => TestConsole): void {
     await page.keyboard.press('/')
     await page.keyboard.type('trou')
     await page.waitForURL('**/runs?q=trou')
-    // The rows of the previous search stay until the new ones are here: the head and one run.
+    // Rows of the previous search stay until the new ones arrive. Wait for the head and one run.
     await page.waitForFunction(() => document.querySelectorAll('[aria-label=Runs] [role=row]').length === 2)
     await page.getByRole('row').filter({ hasText: 'trouble' }).waitFor()
     await page.keyboard.press('Escape')
@@ -76,7 +76,7 @@ export function testRunList(tacho: () => TestConsole): void {
       await route.continue()
     })
     await page.keyboard.type('xac')
-    // Enter would open it until the answer is here.
+    // Wait for the answer: before, Enter would open this option.
     await page.getByRole('option', { name: /^entire/ }).waitFor({ state: 'detached' })
     answer.resolve()
     await page.getByRole('option', { name: /^exact/ }).waitFor()
@@ -113,7 +113,7 @@ export function testRunList(tacho: () => TestConsole): void {
     const error = 'OrderError: no order 7'
     const end = { ...about, eventType: 'SESSION_OUTCOME', label: 'end', payload: { status: 'FAILED', error } }
     await tacho().service.record([event({ ...about, runId: 'newer', label: 'a newer run' }), event(end)])
-    // A row follows its run, and stays where it is.
+    // A row shows the changes of its run without moving.
     await row.getByText(error).waitFor()
     assert.equal(await page.getByText('a newer run').count(), 0)
     await page.getByRole('button', { name: '1 new run' }).click()

@@ -1,6 +1,6 @@
 /**
- * Twelve questions of a first week, asked through the API, the commands and the console. The events are of known truth, over 29
- * days with the end of summer time in Europe and America and the end of a month; a simple program computes each figure again
+ * Twelve questions of a first week, asked through the API, the commands and the console. The true answers are known. The events
+ * cover 29 days with the end of summer time in Europe and America and the end of a month. Simple code computes each figure
  * from the raw events.
  */
 import assert from 'node:assert/strict'
@@ -44,7 +44,7 @@ interface RawEvent {
   }
 }
 
-/** The same numbers each time. */
+/** A generator of the same pseudo-random numbers in each run. */
 function randomOf(seed: number): () => number {
   let state = seed
   return () => {
@@ -56,7 +56,7 @@ function randomOf(seed: number): () => number {
 const AGENTS = ['support', 'billing', 'research'] as const
 const MODELS = ['house', 'large', 'mystery'] as const
 
-/** 200 runs: costs that were sent, that the price of `house` gives, and that nobody knows. */
+/** 200 runs: with sent costs, with costs by the price of `house`, and with unknown costs. */
 function rawRuns(): RawEvent[][] {
   const random = randomOf(2026)
   const among = <Item>(items: readonly Item[]): Item => items[Math.floor(random() * items.length)]!
@@ -77,7 +77,7 @@ function rawRuns(): RawEvent[][] {
     }
     const isLooping = n % 40 === 7
     for (let calls = isLooping ? 6 : 1; calls > 0; calls--) {
-      // `ship` fails in the last week alone, and only for one agent.
+      // `ship` fails only in the last week, and only for one agent.
       const isNew = began >= WEEK && agentId === 'billing'
       const toolName = isLooping ? 'search' : isNew ? 'ship' : among(['search', 'pay'])
       const isFailed = isNew ? !isLooping : !isLooping && random() < 0.2
@@ -101,7 +101,7 @@ interface Truth {
   tokens: number
 }
 
-/** In whole units of a billionth of a dollar. */
+/** Sums costs in whole billionths of a dollar. */
 function sumOf(runs: readonly RawEvent[][]): Truth {
   const sum = { runs: runs.length, failed: 0, sent: 0, estimated: 0, unpriced: 0, tokens: 0 }
   for (const events of runs) {
@@ -138,7 +138,7 @@ describe('twelve questions of a first week', { skip: withoutChromium }, () => {
   let tacho: TestConsole
   before(async () => {
     const begun = Date.now()
-    // It runs, because failures are looked at a moment later.
+    // The clock runs, because the job handles failures a moment later.
     tacho = await startConsole({}, () => NOW + Date.now() - begun)
     const { service } = tacho
     const { items } = (await service.operator<{ items: { id: string }[] }>('/workspaces')).body
@@ -290,7 +290,7 @@ describe('twelve questions of a first week', { skip: withoutChromium }, () => {
     const named = await command<{ items: { runId: string }[] }>('runs', 'list', '--loops')
     assert.deepEqual(named.items.map(({ runId }) => runId).toSorted(), looping.toSorted())
 
-    // One issue with one title for each agent: the list names it.
+    // Each agent has its own issue with the same title, so the list names the agent.
     const ofAgents = new Set(RUNS.filter(([first]) => looping.includes(first!.runId)).map(agentOf))
     const loopIssues = await eventually(async () => {
       const { items } = await read<IssuePage>('/issues?detectionType=LOOP_DETECTED')

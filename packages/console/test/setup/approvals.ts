@@ -30,7 +30,7 @@ export function approvalsConsole() {
   afterEach(rejectWaiting)
   after(() => tacho.close())
 
-  /** As an agent asks: the step, the decision of its policy with the input, the request. */
+  /** Asks like an agent: records the step and the policy's decision with the input, and sends the request. */
   async function ask(runId: string, fields: Record<string, unknown> = {}): Promise<string> {
     const { toolName = 'transfer', input = INPUT } = fields
     const inputHash = fields['inputHash'] ?? hashOf(String(toolName), input)

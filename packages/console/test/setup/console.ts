@@ -15,7 +15,7 @@ const WAIT_MS = 60_000
 
 export interface TestConsole {
   service: Service
-  /** Where the pages of the first environment are. */
+  /** Address of the pages of the first environment. */
   home: string
   /**
    * Opens a window, signed in as the owner or as another person, or signed out. Closing it fails the test if the page did
@@ -100,7 +100,7 @@ async function openPage(
   }
 }
 
-/** With TEST_SLOW=<times>, the browser computes so many times slower, and answers of the server take longer. */
+/** TEST_SLOW=<times> makes the browser that many times slower, and delays the server's answers. */
 async function slowDown(page: Page): Promise<void> {
   const rate = Number(process.env['TEST_SLOW'] ?? 1)
   if (rate <= 1) return
@@ -110,21 +110,21 @@ async function slowDown(page: Page): Promise<void> {
   await devTools.send('Network.emulateNetworkConditions', { offline: false, latency: rate * 50, ...unlimited })
 }
 
-/** Only what is printed: a path to each element that passes would take half of the time. */
+/** Report violations only: computing the paths of elements without faults would take half of the time. */
 const VIOLATIONS: RunOptions = { resultTypes: ['violations'], selectors: false }
 
-/** The rules of axe: all, or those that a look can break beside what another look was checked for. */
+/** The rules of axe for each look: all for the first one, and for others only those that depend on the look. */
 const RULES: Record<Look, RunOptions> = {
   light: VIOLATIONS,
   dark: { ...VIOLATIONS, runOnly: ['color-contrast'] },
   phone: { ...VIOLATIONS, rules: { 'color-contrast': { enabled: false } } },
 }
 
-/** Nothing that axe knows to be inaccessible. */
+/** Asserts that axe finds no accessibility fault. */
 export async function assertAccessible(page: Page, where: string, look: Look = 'light'): Promise<void> {
-  // Not as a script element: the Content-Security-Policy refuses one.
+  // Not through a script element, which the Content-Security-Policy refuses.
   if (!(await page.evaluate(() => 'axe' in globalThis))) await page.evaluate(axe.source)
-  // What changed a moment ago has the colours of its look in the next frame.
+  // Wait a frame, until recently changed elements have the colours of the look.
   await page.evaluate(() => new Promise((resolve) => requestAnimationFrame(() => requestAnimationFrame(resolve))))
   const violations = await page.evaluate(async (options) => {
     const { axe } = globalThis as unknown as { axe: { run(options: RunOptions): Promise<AxeResults> } }
@@ -144,7 +144,8 @@ const LOOKS: readonly (readonly [Look, LookOptions])[] = [
 export type Look = 'light' | 'dark' | 'phone'
 
 /**
- * Checks the page in every look without reloading it, because looks differ only in style sheets. Ends light, in its first width.
+ * Checks the page in every look without reloading it, because looks differ only in style sheets. Then restores the light look
+ * and the first width.
  */
 export async function assertLooks(page: Page, where: string): Promise<void> {
   const wide = page.viewportSize()
@@ -157,17 +158,17 @@ export async function assertLooks(page: Page, where: string): Promise<void> {
   if (wide) await page.setViewportSize(wide)
 }
 
-/** Two keys after each other, sent together: the page forgets the first one after a second. */
+/** Presses two keys in one message, because the page forgets the first key after a second. */
 export async function pressBoth(page: Page, first: string, second: string): Promise<void> {
   await Promise.all([page.keyboard.press(first), page.keyboard.press(second)])
 }
 
-/** Text that would do harm, were it taken for anything else than text. */
+/** A text that does harm if it is used as markup or code. */
 export const HARM = '<img src=x onerror="document.title=1"><script>alert(1)</script> \u202Eevil\u202C'
 
-/** Accessible, and no wider than the window. With SHOTS=<folder>, a picture of it is kept there. */
+/** Asserts that the page is accessible and no wider than the window. SHOTS=<folder> stores a screenshot. */
 export async function assertFine(page: Page, where: string, look: Look): Promise<void> {
-  // A list draws its rows again after the window changed.
+  // Wait, because a list draws its rows again after the window has changed.
   const fits = page.waitForFunction(() => document.documentElement.scrollWidth <= window.innerWidth)
   await fits.catch(() => assert.fail(`${where} is wider than the window: ${look}`))
   await assertAccessible(page, where, look)

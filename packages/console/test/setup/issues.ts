@@ -1,4 +1,4 @@
-/** Issues of the tests of the console: what a detector reports, and what the service made of it. */
+/** Issues for the tests of the console: reports of a detector, and the issues that the service opens for them. */
 import type { Issue } from '@tacho/contract/issues/issue.ts'
 import { issueRecord } from '../../../server/test/setup/issue-service.ts'
 import type { TestConsole } from './console.ts'

@@ -153,7 +153,7 @@ export class RecordedExchange implements Observer {
     this.#call = new ModelCall(tacho, () => request, { parent })
   }
 
-  /** Runs once: a guard records the model call before it judges. */
+  /** Reads the answer to its end and records the model call, once: a guard calls this already before it judges. */
   #end(how: 'whole' | 'left' | 'broken', why?: string): Promise<ModelResult> {
     return (this.#read ??= this.#readToEnd(how, why).finally(() => this.#reader?.release()))
   }

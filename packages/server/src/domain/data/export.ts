@@ -30,7 +30,7 @@ export interface ExportRequest {
   filter: RunCriteria
   given: object
   from: Mark | null
-  /** Applies the part of the filter that needs prices. */
+  /** The list of runs with estimated costs. Needed for filters by cost. */
   runs?: Pick<Storage, 'listRuns'>
 }
 

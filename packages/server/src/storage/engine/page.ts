@@ -58,7 +58,7 @@ export async function allRows<Row extends { id: string }>(
   return rows
 }
 
-/** A row of what an API shows, with its times in milliseconds. */
+/** The stored row of an API object: the same members, with times in milliseconds. */
 export type RowFor<Shown, Time extends keyof Shown = Extract<keyof Shown, `${string}At`>> = Omit<Shown, Time> & {
   [Name in Time]: null extends Shown[Name] ? number | null : number
 }
