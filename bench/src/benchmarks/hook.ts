@@ -20,8 +20,8 @@ export const hook: Benchmark = {
   about: [
     'A whole process of `tacho hook claude-code` before a shell command that no policy matches: it starts, decides, and ends. The median of \
 ten in a row. The environment has the policies to start with (`examples/policies/coding-agents.yaml`), which the service confirmed within 30 seconds.',
-    'The bare limit is the same Node running an empty program, started by the same script. The budget of the ratio is the one of 60 ms where \
-Node alone takes 25 ms, because hooks slow down with the machine.',
+    'The bare limit is the same Node running an empty program, started by the same script. The budget is a ratio, because hooks slow \
+down with the machine: 60 ms where Node alone takes 25 ms.',
   ],
   run: async (setting) => {
     const { plan, place } = setting
