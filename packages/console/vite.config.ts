@@ -40,7 +40,7 @@ export default defineConfig({
       // A browser looks for a new version of a service worker at the same address.
       output: {
         entryFileNames: ({ name }) => (name === 'service-worker' ? '[name].js' : 'assets/[name]-[hash].js'),
-        // The first script names all parts, and a hash cannot be compressed. Fewer characters are refused.
+        // The shortest hash that Vite accepts, because the first script names all parts, and hashes cannot be compressed.
         chunkFileNames: 'assets/[name]-[hash:7].js',
       },
     },

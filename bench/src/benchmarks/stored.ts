@@ -12,7 +12,7 @@ import { WHOLE_RUNS } from './recording.ts'
 export const stored = onBoth({
   sqlite: ['stored', 'Recording, 10 million events stored'],
   postgres: ['postgres-stored', 'Recording on PostgreSQL, 10 million events stored'],
-  about: `${WHOLE_RUNS} One store has 10 million events of 1 million runs before. The other is empty at the start of each round. Here the bare \
+  about: `${WHOLE_RUNS} One store already has 10 million events of 1 million runs. The other is empty at the start of each round. Here the bare \
 limit is the same server on the empty store, not the driver.`,
   onDemand: true,
   measure,

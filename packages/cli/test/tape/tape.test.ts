@@ -305,7 +305,7 @@ test('nothing is written beside a prompt or a policy that holds what masks of to
 
 test('what a replay cannot answer is said at once, with its step', async () => {
   await post('half', [
-    // Policies of the agent's own code come with it again; a version that the workspace does not have is missed.
+    // Ignore policies of the agent's own code, which a replay has again. Report versions that the workspace does not have.
     {
       eventType: 'LLM_CALL',
       payload: { model: 'm', policyVersions: { '../made-up': '9', own: '../1', large: '7', 'stop:none': '1' } },

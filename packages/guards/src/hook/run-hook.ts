@@ -47,8 +47,8 @@ export interface HookOptions {
 }
 
 /**
- * The hooks after a tool and at each prompt confirm the policies earlier, so a hook before a tool rarely waits for the
- * service.
+ * A hook after a tool confirms policies that are older than this, and the hooks of prompts and sessions always do. A hook
+ * before a tool uses policies up to FRESH_MS old, so it rarely has to wait for the service.
  */
 const FRESH_AFTER_MS = 15_000
 /** Longest wait for newer policies. After it, the last known ones decide. */

@@ -274,7 +274,7 @@ export function shownInput(payload: string): ShownInput | null {
   if (!input) return null
   const json = payload.slice(input.start, input.end)
   const sealsText = seals ? payload.slice(seals.start, seals.end) : 'null'
-  // A number or a text here is not the mark of an SDK.
+  // The SDKs' mark of a shortened payload is an object. Ignore a number or a text of that name.
   const isShortened = !!shortened && payload[shortened.start] === '{'
   return { json, seals: JSON.parse(sealsText) as unknown, isShortened }
 }

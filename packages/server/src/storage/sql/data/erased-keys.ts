@@ -10,9 +10,9 @@ export const FOR_EVER = Number.MAX_SAFE_INTEGER
 export const HELD = FOR_EVER - 1
 
 /**
- * `approval`, `record`, `issue` and `agentRow` name single rows, so that a retry or an import does not restore them. An
- * agent's row needs its own key: its name may come from an event ahead of the erasure, while later events of the agent
- * are recorded.
+ * `approval`, `record`, `issue` and `agentRow` name single rows, so that a retry or an import does not restore them.
+ * `agentRow` differs from `agent`, which refuses events up to the erasure: an import of the row is refused even if the row's
+ * name comes from a later event.
  */
 export type NamedKind = 'run' | 'session' | 'agent' | 'client' | 'approval' | 'record' | 'issue' | 'agentRow'
 

@@ -196,8 +196,8 @@ async function ofOpenIssues(sql: Sql, environmentId: string, keys: string[]): Pr
   const lately = from === null ? '' : 'AND (i.last_seen, i.id) >= (:lastSeen, :id)'
   const newer = `SELECT 1 FROM issue_affected n WHERE n.environment_id = :env AND n.fingerprint = a.fingerprint
     AND n.kind = 'run' AND (n.last_seen, n.subject_key) > (seen.last_seen, seen.subject_key) LIMIT :kept`
-  // SQLite keeps the order of a cross join. Otherwise it would scan every open issue. It reads the time from the row:
-  // with the time, another index has all columns, and it would scan that.
+  // SQLite keeps the order of a cross join; otherwise it would scan every open issue. The last table is joined only for the
+  // time: if `a.last_seen` were read, SQLite would scan another index, which has all columns.
   const text = `SELECT a.subject_key AS "key" FROM issue_affected a
     CROSS JOIN issue_fingerprints f CROSS JOIN issues i CROSS JOIN issue_affected seen
     WHERE a.environment_id = :env AND a.kind = 'run' AND a.subject_key IN (:keys)
