@@ -99,7 +99,7 @@ function hourOf(startedAt: string): RunListAddress {
 
 const NAMES_SHOWN = 2
 
-/** Chips for the first names, and the number of names without room. */
+/** A column with chips for the first names, and the number of the other names. */
 function names(
   by: 'tool' | 'model',
   of: (run: OperatorRun) => readonly string[],

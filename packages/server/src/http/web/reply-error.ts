@@ -21,7 +21,7 @@ interface RefusalDetails {
   current?: Problem['current']
 }
 
-/** Handlers throw or return it. A class, so that no parsed body can be taken for one. */
+/** A refused request: handlers throw or return a Refusal. It is a class, so that no parsed body looks like one. */
 export class Refusal extends Error {
   readonly code: ErrorCode
   readonly detail: string | undefined

@@ -233,8 +233,8 @@ export function createHostResolver(options: ResolveOptions = {}): ResolveHost {
   async function resolve(host: string): Promise<LookupAddress[]> {
     const family = isIP(host)
     if (family !== 0) return [{ address: host, family }]
-    // Names without a dot or in the hosts file: only the system resolver knows them, and no tenant can make it query
-    // the tenant's own name server.
+    // Only the system resolver knows names without a dot and names in the hosts file. Tenants cannot use such a name to make
+    // it query a name server of theirs.
     if (!host.includes('.') || (await isInHostsFile(host))) return lookup(host, { all: true })
     const [v4, v6] = await Promise.allSettled([resolver.resolve4(host), resolver.resolve6(host)])
     const resolvedAddresses = [addressesOf(v4, 4), addressesOf(v6, 6)].flat()

@@ -1,4 +1,4 @@
-/** A request says what the user wrote, and where each value of its input was before; a policy says how its requests read. */
+/** Approval requests show the user's words and the origin of each input value. A policy's template sets their sentence. */
 import assert from 'node:assert/strict'
 import { after, before, test } from 'node:test'
 import { sentenceText } from '@tacho/contract/approvals/sentence-text.ts'

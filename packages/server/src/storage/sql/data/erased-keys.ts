@@ -11,8 +11,8 @@ export const HELD = FOR_EVER - 1
 
 /**
  * `approval`, `record`, `issue` and `agentRow` name single rows, so that a retry or an import does not restore them.
- * `agentRow` differs from `agent`, which refuses events up to the erasure: an import of the row is refused even if the row's
- * name comes from a later event.
+ * `agent` refuses only events up to the erasure, because the agent may continue. `agentRow` keeps imports from restoring
+ * the name of the erased agent, forever.
  */
 export type NamedKind = 'run' | 'session' | 'agent' | 'client' | 'approval' | 'record' | 'issue' | 'agentRow'
 
