@@ -87,7 +87,7 @@ export async function writeProgram(folder) {
   // Loaded here, because only a build needs it.
   const { build } = await import('esbuild')
   const id = idOfSources()
-  const modules = Object.entries({ ...THREADS, ...SERVER }).map(([name, file]) => [`${name}-${id}`, file])
+  const named = (list) => Object.entries(list).map(([name, file]) => ({ [`${name}-${id}`]: file }))
   const options = {
     absWorkingDir: root,
     outdir: DIST,
@@ -107,8 +107,12 @@ export async function writeProgram(folder) {
     write: false,
     logLevel: 'warning',
   }
-  const entryPoints = { ...PROGRAMS, ...Object.fromEntries(modules) }
-  const parts = [await build({ ...options, entryPoints, splitting: true }), await build({ ...options, ...HOOK })]
+  // A thread shares no file with the rest: one file loads in two thirds of the time of a dozen.
+  const entries = [Object.assign({}, PROGRAMS, ...named(SERVER)), ...named(THREADS)]
+  const parts = await Promise.all([
+    ...entries.map((entryPoints) => build({ ...options, entryPoints, splitting: true })),
+    build({ ...options, ...HOOK }),
+  ])
   const files = parts.flatMap(({ outputFiles }) =>
     outputFiles.map(({ path: file, contents }) => ({ name: path.basename(file), contents })),
   )
