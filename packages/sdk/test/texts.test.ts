@@ -3,6 +3,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import fc from 'fast-check'
 import { anyCharacter } from '../../contract/test/any-character.ts'
+import { heapGrowth } from '../../server/test/setup/heap-growth.ts'
 import { createDiagnostics } from '../src/delivery/diagnostics.ts'
 import type { Payload } from '../src/recording/event.ts'
 import type { MaskingOptions } from '../src/recording/mask.ts'
@@ -184,12 +185,11 @@ test('a text that was clean is not searched again, and one with a credential is 
   }
 })
 
-test('the oldest texts are forgotten first, and little of a large text that comes once', () => {
+test('the oldest texts are forgotten first, and little of a large text that comes once', async () => {
   const { write } = writer(createRememberingWriting)
-  globalThis.gc?.()
-  const before = process.memoryUsage().heapUsed
-  for (let index = 0; index < 300; index++) write(messagesOf([textOf(2 * index, 30_000), textOf(2 * index + 1, 2_000)]))
-  globalThis.gc?.()
-  const grown = process.memoryUsage().heapUsed - before
+  const grown = await heapGrowth(async () => {
+    for (let index = 0; index < 300; index++)
+      write(messagesOf([textOf(2 * index, 30_000), textOf(2 * index + 1, 2_000)]))
+  })
   assert.ok(grown < 8 * 1_048_576, `${grown} bytes`)
 })

@@ -1,4 +1,6 @@
 /** The process that decides calls by policies on the past of a run, with the policy engine or with handwritten rules. */
+import { setFlagsFromString } from 'node:v8'
+import { runInNewContext } from 'node:vm'
 import { decide, type Decision } from '@tacho/policy/decide.ts'
 import { type HistoryCall, RunHistory } from '@tacho/policy/history/run-history.ts'
 import { preparedFor } from '@tacho/policy/history/tool-labels.ts'
@@ -101,10 +103,15 @@ function timeOf(act: () => void): number {
   return performance.now() - from
 }
 
+setFlagsFromString('--expose-gc')
+const collectGarbage = runInNewContext('gc') as () => void
+// The decisions are compiled as in a host, which has no flag.
+setFlagsFromString('--no-expose-gc')
+
 function memoryOf({ said, calls }: PastCase, make: () => Judge): number {
   const used = () => {
     // Twice, because objects behind weak references are freed only by the second collection.
-    for (let times = 0; times < 2; times++) globalThis.gc?.()
+    for (let times = 0; times < 2; times++) collectGarbage()
     const { heapUsed, arrayBuffers } = process.memoryUsage()
     return heapUsed + arrayBuffers
   }
