@@ -23,23 +23,24 @@ from .scanner import SCANNED_CHARS, scanner
 # Every name of a credential contains one of these, in lower case.
 _WORDS = "pass pwd secret key auth credential cookie jwt otp cvv cvc token bearer signature".split()
 _KEYS = ("api", "access", "account", "private", "signing", "cryption")
-# Characters that may stand between a name and its sign, in JSON text that may be encoded several times.
-_BETWEEN = r"(?:[\s\ufeff\"'`\\]|(?<=\\)[nrtvf])"
+# Characters that may stand between a name and its sign, in JSON text that may be encoded several times. Not a byte order
+# mark, which `lower_of` replaces: Python would take twice as long to compile each of these sets.
+_BETWEEN = r"(?:[\s\"'`\\]|(?<=\\)[nrtvf])"
 # Follows a name: the sign that assigns its value, or the end of a JSON string that is the name.
 _SIGN = rf"(?:{_BETWEEN}{{0,80}}[:=>]|{_BETWEEN}{{0,40}}[\"']{_BETWEEN}{{0,40}}[,}}\]]|{_BETWEEN}{{40}})"
 # After a word that may stand anywhere in a name.
 _ANYWHERE = rf"(?:[\w.-]{{64}}|[\w.-]{{0,63}}{_SIGN}|[^\"]{{0,{NAME_CHARS}}}\"{_BETWEEN}{{0,80}}[:,}}\]])"
 _KEY_OF = "|".join(f"(?<={word}key)|(?<={word}[-_. ]key)" for word in _KEYS)
-_TOKENS = rf"s{_BETWEEN}{{0,80}}[:=>]{{1,2}}(?![\s\ufeff]{{0,9}}\d[\d.,]{{0,20}}(?!\w))|s{_BETWEEN}{{80}}"
-_FOLLOWED = r"(?:[\s\ufeff]|\\|(?<=\\)[nrtvf]){1,40}(?=\S{0,64}[\d+/=_])[\w+/=.~-]{12}"
-_OPTION = r"-\w[\w-]{0,63}\\{0,31}[\"'`]?(?:[\s\ufeff,]|\\[nrtvf])"
+_TOKENS = rf"s{_BETWEEN}{{0,80}}[:=>]{{1,2}}(?!\s{{0,9}}\d[\d.,]{{0,20}}(?!\w))|s{_BETWEEN}{{80}}"
+_FOLLOWED = r"(?:\s|\\|(?<=\\)[nrtvf]){1,40}(?=\S{0,64}[\d+/=_])[\w+/=.~-]{12}"
+_OPTION = r"-\w[\w-]{0,63}\\{0,31}[\"'`]?(?:[\s,]|\\[nrtvf])"
 # For lower-case text. Each begins with a letter that is rare in texts, which makes the search much faster.
 _MAYBE_NAMED = [
     re.compile(pattern)
     for pattern in (
         rf"k(?:ey(?:{_KEY_OF}){_ANYWHERE}|ie(?<=cookie){_ANYWHERE}|en(?<=token)(?:{_SIGN}|{_TOKENS}))",
         rf"p(?:ass(?:(?:w|[-_. ]?(?:word|phrase|code)){_ANYWHERE}|{_SIGN})|wd{_SIGN}|(?<=otp){_SIGN})",
-        rf"c(?:(?<=sec)ret{_ANYWHERE}|redential{_ANYWHERE}|url[\s\ufeff\\])",
+        rf"c(?:(?<=sec)ret{_ANYWHERE}|redential{_ANYWHERE}|url[\s\\])",
         rf"u(?<=au)th(?:orization{_ANYWHERE}|{_SIGN})",
         rf"v(?<=cv)[vc]2?{_SIGN}",
         rf"b(?:earer(?:{_SIGN}|{_FOLLOWED})|asic{_FOLLOWED})",
@@ -86,8 +87,8 @@ def may_hold_forms(text: str) -> bool:
 
 
 def lower_of(text: str) -> str:
-    """Lower case of the same length. Only this letter has a longer lower case."""
-    return text.replace("\u0130", "I").lower()
+    """Lower case of the same length: only this letter has a longer one. A byte order mark becomes a space, as which it counts."""
+    return text.replace("\u0130", "I").replace("\ufeff", " ").lower()
 
 
 def mask_credentials(text: str, kind_of: KindOf) -> str:
