@@ -1,18 +1,18 @@
-/** The TypeScript of the pages, written as a user would have it: in a project outside of this clone, with the packed SDK. */
+/** Writes the TypeScript of the pages to a project outside this clone, with the packed SDK, as a user would have it. */
 import { execFileSync } from 'node:child_process'
 import { globSync, mkdirSync, readdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs'
 import path from 'node:path'
 import { fileURLToPath } from 'node:url'
 
 const ROOT = fileURLToPath(new URL('../../..', import.meta.url))
-/** Their packages are too large for every installation. `guides.test.ts` compiles NestJS. */
+/** Pages whose packages are too large to install everywhere. `guides.test.ts` compiles NestJS. */
 const NOT_INSTALLED = ['claude-agent-sdk', 'servers']
-/** What fragments leave out: the guide to recording shows single calls of one run. */
+/** Code that fragments need: the guide to recording shows single calls of one run. */
 const PRELUDE: Record<string, string> = {
   'docs/recording.md': `import { Tacho } from '@tacho/sdk'\nconst tacho = new Tacho()\nconst run = tacho.startRun()\n`,
 }
 
-/** A program of an application names its files and is bundled; `frameworks` also has the frameworks; `alone` has nothing but the SDK. */
+/** `application`: its programs name their files and are bundled. `frameworks`: with the frameworks. `alone`: only the SDK. */
 export type Project = 'alone' | 'application' | 'frameworks'
 
 export const pages = globSync(['README.md', 'docs/**/*.md', '{packages/sdk,sdks/python}/README.md'], {
@@ -38,14 +38,14 @@ export function writeBlocks(folder: string, wanted: Project): string[] {
       const title = `${file.replace(/\.md$/, '').replaceAll('/', '-')}-${number + 1}.ts`
       const target = isApp ? (/^\/\/ (\S+)/.exec(code)?.[1] ?? title) : title
       mkdirSync(path.dirname(path.join(folder, target)), { recursive: true })
-      // Else two scripts would share their names.
+      // `export {}` makes each file a module. Otherwise the scripts would share their names.
       writeFileSync(path.join(folder, target), `${code}\nexport {}\n`)
       return target
     })
   })
 }
 
-/** Puts the packed SDK into a project, and of what is installed here only the packages that `takes` names. */
+/** Installs the packed SDK in a project, and links those packages of this clone that `takes` accepts. */
 export function installSdk(folder: string, tarball: string, takes: (name: string) => boolean): void {
   const modules = path.join(folder, 'node_modules')
   const sdk = path.join(modules, '@tacho/sdk')
@@ -58,7 +58,7 @@ export function installSdk(folder: string, tarball: string, takes: (name: string
   }
 }
 
-/** Each Node on the PATH and in the folders of TACHO_TEST_RUNTIMES by its version, that of this process first. */
+/** Each Node on the PATH and in the folders of TACHO_TEST_RUNTIMES, by version. The Node of this process comes first. */
 export function installedNodes(): Map<string, string> {
   const nodes = new Map<string, string>()
   for (const folder of [
@@ -71,11 +71,11 @@ export function installedNodes(): Map<string, string> {
       const version = execFileSync(command, ['--version'], { encoding: 'utf8', stdio: 'pipe' }).trim()
       if (!nodes.has(version)) nodes.set(version, command)
     } catch {
-      // No Node there.
+      // This folder has no Node.
     }
   }
   return nodes
 }
 
-/** One that runs no TypeScript, if there is one: users of Node 20 compile. */
+/** An installed Node that cannot run TypeScript, if any: users of Node 20 compile. */
 export const OLD_NODE = [...installedNodes()].find(([version]) => Number(/\d+/.exec(version)?.[0]) < 22)

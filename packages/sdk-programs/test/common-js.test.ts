@@ -1,4 +1,4 @@
-/** `require` in each Node that is found, also in one that cannot require ES modules. */
+/** `require` in each installed Node, including those that cannot require ES modules. */
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { installedNodes } from './blocks.ts'

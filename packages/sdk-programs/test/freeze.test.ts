@@ -1,4 +1,4 @@
-/** A function that its platform stops after each answer. */
+/** A function that its platform freezes after each answer. */
 import assert from 'node:assert/strict'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { test } from 'node:test'

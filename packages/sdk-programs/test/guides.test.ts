@@ -1,6 +1,6 @@
 /**
- * Every complete program of the guides: its files and its commands are taken from the page, it is started as the page says, in
- * development and in production, and a real service stores its runs. Those that need packages need TACHO_TEST_FRAMEWORKS=1.
+ * Runs every complete program of the guides, with the files and commands of its page, in development and in production.
+ * A real service stores its runs. Programs that need packages need TACHO_TEST_FRAMEWORKS=1.
  */
 import assert from 'node:assert/strict'
 import { once } from 'node:events'
@@ -17,15 +17,15 @@ import { packagesOf, startPlace, type Place } from './place.ts'
 
 interface Guide {
   readonly page: string
-  /** Its section, if the page has several programs. */
+  /** Section of the program, if the page has several programs. */
   readonly section?: string
   readonly agentName: string
-  /** The folder below `programs/` with what a new project has. */
+  /** Folder below `programs/` with the files of a new project. */
   readonly project?: string
   readonly skip?: string | false
   readonly packages?: readonly string[]
   readonly python?: true
-  /** Another way to start it, which the page does not show. */
+  /** Another command that starts the program, which the page does not show. */
   readonly also?: readonly string[]
 }
 
@@ -42,7 +42,7 @@ const NEST = packagesOf([
 const IN_PYTHON = { python: true, skip: withoutPrograms } as const
 
 const GUIDES: readonly Guide[] = [
-  // Tools of this repository bring these.
+  // These packages are dependencies of this repository's tools.
   { page: 'servers', section: 'Express', agentName: 'express' },
   { page: 'servers', section: 'Hono', agentName: 'hono' },
   { page: 'servers', section: 'Fastify', agentName: 'fastify' },
@@ -54,7 +54,7 @@ const GUIDES: readonly Guide[] = [
   { page: 'fastapi', agentName: 'Support agent', ...IN_PYTHON },
 ]
 
-/** The second of its ways to start. */
+/** Index of the command that starts a program in production. */
 const IN_PRODUCTION = 1
 
 const POLICY = `
@@ -69,7 +69,7 @@ environments:
     policies: [refunds]
 `
 
-/** The files that a page shows, how it starts them, and how it asks. */
+/** The page's files, its commands that start the program, and its request. */
 function readGuide({ page, section }: Guide, port: number) {
   const whole = readFileSync(new URL(`../../../docs/sdk/${page}.md`, import.meta.url), 'utf8')
   const from = section === undefined ? 0 : whole.indexOf(`\n### ${section}\n`)
@@ -101,7 +101,7 @@ before(async () => {
 })
 after(() => service.stop())
 
-/** An ended run is stored within a second. The machine may be busy. */
+/** The service stores an ended run within a second, but the machine may be busy. */
 const STORED_MS = 60_000
 
 interface StoredRun {
@@ -117,7 +117,7 @@ async function read<T>(address: string): Promise<T> {
   return (await reply.json()) as T
 }
 
-/** The run of an agent that was asked this, once it has ended. */
+/** Waits for the ended run in which the agent got this question. */
 async function storedRun(agentName: string, question: string): Promise<StoredRun> {
   for (const deadline = performance.now() + STORED_MS; ;) {
     assert.ok(performance.now() < deadline, `no run of ${agentName} that was asked "${question}" has ended`)
@@ -131,7 +131,7 @@ async function storedRun(agentName: string, question: string): Promise<StoredRun
   }
 }
 
-/** Without the steps of processes that leave a run. */
+/** The event types of a run, without the steps of processes that leave a run. */
 const typesOf = ({ events }: StoredRun) =>
   events
     .map(({ eventType }) => eventType)
@@ -160,7 +160,7 @@ for (const guide of GUIDES) {
         PATH: [path.dirname(programsInterpreter), process.env['PATH']].join(path.delimiter),
       }),
     }
-    // Plain JavaScript also starts on Node 20.
+    // Programs in plain JavaScript must also start on Node 20.
     const onOld = (ways[IN_PRODUCTION] ?? '').replace(/\bnode (?=\S+\.js$)/, `${OLD_NODE?.[1]} `)
     const old = OLD_NODE === undefined || onOld === ways[IN_PRODUCTION] ? [] : [onOld]
     for (const [at, way] of [...ways, ...also, ...old].entries())
@@ -175,7 +175,7 @@ for (const guide of GUIDES) {
     at: number,
     env: Record<string, string>,
   ): Promise<void> {
-    // The environment of Python was renamed after its installation, so its scripts do not start.
+    // The Python environment was renamed after its installation, so its scripts cannot start.
     const shell = (text: string) =>
       place.start(['sh', '-c', text.replace(/^(flask|gunicorn|celery|uvicorn) /, 'python -m $1 ')], env)
     const answerTo = async (amount: number) => {
@@ -184,7 +184,7 @@ for (const guide of GUIDES) {
       return asked.stdout()
     }
     const server = shell(way)
-    // Until it listens and has its policies.
+    // Wait until the server listens and has its policies.
     while (!(await answerTo(1)).trim().endsWith('Refunded 1.')) {
       assert.equal(server.child.exitCode, null, server.output())
       await sleep(200)
@@ -201,7 +201,7 @@ for (const guide of GUIDES) {
     assert.deepEqual([paidRun.status, typesOf(paidRun)], ['COMPLETED', CALLED])
     assert.deepEqual([refusedRun.status, typesOf(refusedRun)], ['COMPLETED', BLOCKED])
     assert.equal(leftRun.status, 'CANCELLED')
-    // Its events arrive although the server ends at once. What reloads in development may kill its process.
+    // In production, events arrive although the server ends at once. In development, a reloader may kill the process first.
     const isProduction = at === IN_PRODUCTION
     if (isProduction) await answerTo(last)
     await server.end('SIGTERM')

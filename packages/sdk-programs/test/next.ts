@@ -48,7 +48,7 @@ async function checkBlock(service: Service, { url }: Server): Promise<void> {
   service.block('refund')
   while ((await ask()) !== 'ToolBlockedError') continue
   const requests = service.requests()
-  // Through several refreshes: an answer from a cache would bring the old policies back.
+  // Over several refreshes: a cached answer would restore the old policies.
   while (service.requests() < requests + 3) assert.equal(await ask(), 'ToolBlockedError')
   service.block()
   while ((await ask()) !== 'paid 100') continue

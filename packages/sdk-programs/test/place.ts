@@ -1,6 +1,6 @@
 /**
- * A place for a small real program: its sources from `programs/`, the packages it needs, and the packed SDK. The packages are
- * installed once, below `.cache/`.
+ * A folder with a small real program: its sources from `programs/`, the packages it needs, and the packed SDK. The packages
+ * are installed once, below `.cache/`.
  */
 import { execFileSync, spawn, type ChildProcess, type ChildProcessWithoutNullStreams } from 'node:child_process'
 import { cpSync, mkdirSync, mkdtempSync, rmSync } from 'node:fs'
@@ -36,9 +36,9 @@ export interface Place {
 export interface Started {
   readonly child: ChildProcessWithoutNullStreams
   stdout(): string
-  /** Both outputs. */
+  /** Standard output and standard error. */
   output(): string
-  /** Signals it and what it started, and waits for their end. */
+  /** Sends a signal to the server and its child processes, and waits until they end. */
   end(signal: NodeJS.Signals): Promise<void>
 }
 
@@ -89,7 +89,7 @@ export async function startPlace(t: TestContext, name: string, packages: readonl
         PATH: bin.join(path.delimiter),
       },
       stdio: ['pipe', 'pipe', 'pipe'],
-      // Programs start others, which must end with them.
+      // A process group, because programs start other processes, which must end with them.
       detached: true,
     })
     children.add(child)
@@ -127,7 +127,7 @@ export async function startPlace(t: TestContext, name: string, packages: readonl
   }
 }
 
-/** Its whole process group. */
+/** Ends the whole process group of `child`. */
 async function end(child: ChildProcess, signal: NodeJS.Signals): Promise<void> {
   if (child.pid === undefined || child.exitCode !== null || child.signalCode !== null) return
   const { pid } = child

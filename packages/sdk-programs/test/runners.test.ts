@@ -1,4 +1,4 @@
-/** Jest and Vitest, which replace modules, realms and timers. Needs TACHO_TEST_FRAMEWORKS=1. */
+/** The SDK in Jest and Vitest, which replace modules, realms and timers. Needs TACHO_TEST_FRAMEWORKS=1. */
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { packagesOf, startPlace } from './place.ts'

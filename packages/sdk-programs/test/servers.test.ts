@@ -40,7 +40,7 @@ test(
     const service = await startService(t)
     service.block('refund')
     const place = await startPlace(t, 'nest', NEST.packages)
-    // The declarations of NestJS itself need types that it does not bring.
+    // NestJS's own declarations need types that it does not depend on.
     const errors = await place
       .run(['tsc', '-p', 'tsconfig.build.json', '--skipLibCheck', 'false'])
       .catch(({ message }: Error) => message)

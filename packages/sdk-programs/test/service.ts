@@ -13,12 +13,12 @@ export interface ArrivedEvent {
 }
 
 export interface Service {
-  /** For the environment of the program. */
+  /** Environment variables for the program. */
   readonly env: { TACHO_URL: string; TACHO_API_KEY: string }
   /** Blocks the tools of these names from now on. */
   block(...tools: string[]): void
   events(agentName?: string): ArrivedEvent[]
-  /** Labels of the events of an agent, in order of arrival, as soon as `isThere`. Waits as long as the test may take. */
+  /** Waits until `isThere` accepts the events of an agent. Returns their labels in order of arrival. */
   until(agentName: string, isThere: (events: ArrivedEvent[]) => boolean): Promise<ArrivedEvent[]>
   /** How often the configuration was requested. */
   requests(): number

@@ -1,4 +1,7 @@
-/** The declarations, and the code of the pages, in old compilers. Needs TACHO_TEST_FRAMEWORKS=1; packages/sdk/test/package.test.ts tries TypeScript 5.6 and newest. */
+/**
+ * Compiles the declarations and the code of the pages with old compilers. Needs TACHO_TEST_FRAMEWORKS=1.
+ * packages/sdk/test/package.test.ts tests TypeScript 5.6 and the newest.
+ */
 import path from 'node:path'
 import { test } from 'node:test'
 import { writeBlocks } from './blocks.ts'

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import type { Tacho } from '../src/index.ts'
 
-/** The rule of every test: recorded = accepted + rejected + dropped by reason + queued. */
+/** Must hold at the end of every test: recorded = accepted + rejected + dropped (all reasons) + queued. */
 export function assertBalanced(tacho: Tacho): void {
   const { recorded, accepted, rejected, dropped, queued } = tacho.counters()
   const lost = Object.values(dropped).reduce((sum, count) => sum + count, 0)

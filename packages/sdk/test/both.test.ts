@@ -16,7 +16,7 @@ const membersOf = (noun: string, made: { prototype: object }): string[] =>
     .filter((name) => name !== 'constructor')
     .map((name) => `${noun}.${name}`)
 
-/** The fields of an interface. */
+/** The fields of an interface, written as `{ option: { field } }`. */
 function partsOf(option: string, file: string, name: string): string[] {
   const source = read(file)
   const body = source.slice(source.indexOf(`export interface ${name} `))
@@ -46,7 +46,7 @@ test('docs/sdk/both.md names every function and option of this SDK, and no other
     'replay',
     ...membersOf('tacho', Recorder),
     ...membersOf('tacho', Tacho),
-    // Internal: the end of the process calls them, a pending call, and the last call in the background.
+    // Internal methods. The end of the process, a pending call and the last background call use them.
     ...membersOf('run', Run).filter((name) => !['run.fail', 'run.handOver', 'run.complete'].includes(name)),
     ...membersOf('configuration', RuntimeConfiguration),
     ...[...body.matchAll(/^ {2}(\w+)\??:/gm)].map(([, name]) => `{ ${name} }`),

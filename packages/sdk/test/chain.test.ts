@@ -39,7 +39,7 @@ function chain(start: () => Promise<TestServer>) {
     return stdout
   }
 
-  /** The same answers as a command's, without its start time. */
+  /** Calls the operator API. The answers are those of a command, without the time that a command takes to start. */
   async function operator<Body>(path: string, body?: object): Promise<Body> {
     const reply = await fetch(`${server.url}/operator/v1${path}`, {
       method: body ? 'POST' : 'GET',
@@ -70,12 +70,12 @@ function chain(start: () => Promise<TestServer>) {
     return items.map(({ eventType }) => eventType)
   }
 
-  // A slow machine must not be taken for a service without policies.
+  // On a slow machine, the client must not give up waiting for its policies.
   const guard = { configurationWaitMs: 60_000 }
   const client = (options: TachoOptions = {}) =>
     new Tacho({ apiKey: API_KEY, baseUrl: server.url, ...AGENT, guard, onDiagnostic: () => undefined, ...options })
 
-  /** Calls a guarded transfer; what it got. `meanwhile` runs while the approval is pending. */
+  /** Calls a guarded transfer and returns its result. `meanwhile` runs while the approval is pending. */
   async function transfer(
     meanwhile: ((id: string, input: { amount: number }) => Promise<unknown>) | null,
     approvalTimeoutMs = 30_000,
@@ -97,7 +97,7 @@ function chain(start: () => Promise<TestServer>) {
           return error.code
         },
       )
-    // Otherwise nobody looks, and it may be over before it was seen.
+    // Wait for the pending approval only if `meanwhile` needs it: otherwise it may expire before this test sees it.
     if (meanwhile) await meanwhile(await pending('transfer'), input)
     const code = await calling
     run.end()
@@ -135,7 +135,7 @@ function chain(start: () => Promise<TestServer>) {
   test('an approved call runs', async () => {
     const { got, code, runId } = await transfer((id) => decide(id, 'APPROVED'))
     assert.deepEqual([got, code], [[{ amount: 500 }], undefined])
-    // On a slow machine, the run says first when it began.
+    // On a slow machine, an extra first event reports the start of the run.
     const types = (await eventTypes(runId)).filter((type) => type !== 'AGENT_STEP')
     assert.deepEqual(types, ['POLICY_DECISION', 'TOOL_START', 'TOOL_CALL', 'SESSION_OUTCOME'])
   })
@@ -151,7 +151,7 @@ function chain(start: () => Promise<TestServer>) {
   test('a call without a decision in time does not run', async () => {
     const { got, code } = await transfer(null, 3_000)
     assert.deepEqual(got, [])
-    // Either clock may be first.
+    // The client's deadline and the service's deadline may pass in either order.
     assert.match(String(code), /^approval_(timeout|expired)$/)
   })
 

@@ -6,7 +6,7 @@ import { createMask, loadChecksum, type MaskingOptions } from '../src/recording/
 const masked = (value: unknown, options: MaskingOptions = {}): unknown =>
   JSON.parse(createMask(options).json(JSON.stringify(value)))
 
-// The tests below see the mask as it is a moment after a client is created.
+// Clients load the checksum code shortly after they are created. These tests need it from the start.
 await loadChecksum()
 
 test('until the checksum code is loaded, everything like a card or account number is masked', async () => {

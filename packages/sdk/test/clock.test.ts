@@ -1,4 +1,4 @@
-/** A machine whose clock is wrong, against the real service. */
+/** Clients on machines with a wrong clock, against the real service. */
 import assert from 'node:assert/strict'
 import { after, before, test } from 'node:test'
 import { startService, type Service } from '../../server/test/setup/service.ts'
@@ -19,7 +19,7 @@ interface Sent {
   payload: object
 }
 
-/** `aheadMs` may change. */
+/** A client whose clock is `aheadMs` ahead. The value may change. */
 function client(aheadMs: () => number) {
   const diagnostics: Diagnostic[] = []
   const options = {

@@ -1,4 +1,4 @@
-/** A process that takes part in a run. Arguments: what it does, the service's address, the key, options or a handle as JSON. */
+/** A process that takes part in a run. Arguments: its role, the service's address, the key, options or a handle as JSON. */
 import { writeSync } from 'node:fs'
 import { Tacho, type RunHandle, type TachoOptions } from '../src/index.ts'
 
@@ -17,7 +17,7 @@ if (part === 'works' && handle) {
   for (let n = 0; n < 5; n++) run.step('delivered')
   await tacho.flush()
   for (let n = 0; n < 3; n++) run.step('in memory')
-  // The parent kills it.
+  // Keeps this process running until its parent kills it.
   setInterval(() => undefined, 1_000)
   writeSync(1, 'ready\n')
 }

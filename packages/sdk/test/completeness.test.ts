@@ -1,4 +1,4 @@
-/** What the service says arrived of a run, whatever happens to its events and processes: both are real. */
+/** The service reports which events of a run arrived, even if events are lost or processes die. Both are real. */
 import assert from 'node:assert/strict'
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
@@ -53,7 +53,7 @@ test('a client whose queue is full says so with what it still sends', async () =
   const beside = tacho.startRun({ runId: 'beside' })
   for (let n = 0; n < 12; n++) run.step('step')
   run.end()
-  // Pushes out two more of the run, after its outcome was made.
+  // The queue is full, so these events displace two more events of the run, after its outcome was recorded.
   beside.step('step')
   beside.end()
   isDown = false

@@ -6,7 +6,7 @@ import { RULES, runRule } from '@tacho/sdk-conformance/suite.ts'
 
 const path = fileURLToPath(new URL('conformance-adapter.ts', import.meta.url))
 
-// Most rules wait for a timer.
+// Rules run at the same time, because most of them wait for a timer.
 describe('the SDK keeps the client rules', { concurrency: 8 }, () => {
   const adapter = startAdapter([process.execPath, path])
   after(() => adapter.stop())

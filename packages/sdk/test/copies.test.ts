@@ -1,4 +1,4 @@
-/** A client and integrations of different copies of the SDK: two folders, both module forms, a registry of modules of their own. */
+/** A client and integrations from different copies of the SDK: two folders, both module formats, separate module registries. */
 import assert from 'node:assert/strict'
 import { cpSync, mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import { createRequire } from 'node:module'
@@ -56,7 +56,7 @@ before(async () => {
   copies.set(esm, await copyOf('default', imported(first)))
   copies.set(other, await copyOf('default', imported(second)))
   copies.set(commonJs, await copyOf('require', required))
-  // As Jest does for each test file.
+  // Empty the module cache, as Jest does for each test file.
   for (const file of Object.keys(require.cache)) if (file.startsWith(folder)) delete require.cache[file]
   copies.set(registry, await copyOf('require', required))
 })
@@ -94,7 +94,7 @@ for (const ofClient of COPIES) {
       )
       const completions = { create: async (...given: unknown[]) => ({ given, model: 'gpt', choices: [] }) }
       const client = theirs.openai.recordClient({ chat: { completions } }, tacho)
-      // Twice, by two copies: recorded once.
+      // Two copies wrap the same client. Each call must be recorded once.
       copies.get(ofClient)?.openai.recordClient(client, tacho)
       const options = { prompt: [] }
       await tacho.run({ runId: 'one' }, async () => {
@@ -169,7 +169,7 @@ test('a client of a version that does not fit: the calls go through, and one war
   await agents.recordTraces(future).onTraceStart({ traceId: 't' })
   assert.equal(warn.mock.callCount(), 3)
   assert.match(String(warn.mock.calls[0]?.arguments[0]), /^tacho: Model calls are not recorded: /)
-  // A guard that cannot judge refuses.
+  // A guard that cannot decide must refuse.
   assert.throws(() => ai.guardTools({ tool: { execute: async () => 1 } }, future), /another version of @tacho\/sdk/)
 })
 

@@ -1,6 +1,6 @@
 /**
- * The tutorials, the recording guide and the examples do what the pages say, against a real service. That each block of each page runs, from
- * a project with the packed SDK and on each Node: packages/sdk-integrations/test/snippets.test.ts.
+ * The tutorials, the recording guide and the examples do what the pages say, against a real service.
+ * packages/sdk-integrations/test/snippets.test.ts runs every code block of every page, with the packed SDK and on each Node.
  */
 import assert from 'node:assert/strict'
 import { spawn } from 'node:child_process'
@@ -92,7 +92,7 @@ describe('documentation of the SDK', () => {
       return events.map(({ eventType }) => eventType).sort()
     }
     assert.deepEqual(await typesOf('ts'), await typesOf('python'))
-    // Each call that the page shows is an event, its score too.
+    // Each call on the page records one event, including the score.
     assert.equal((await typesOf('ts')).length, 8)
   })
 
@@ -122,7 +122,7 @@ describe('documentation of the SDK', () => {
     writeFileSync(path.join(folder, 'agent.ts'), program)
     writeFileSync(path.join(folder, 'tacho.yaml'), manifest)
     const operator = { TACHO_URL: server.url, TACHO_OPERATOR_TOKEN: OPERATOR_TOKEN }
-    // On a slow machine the policies may not be there in time. Then the tool does not run, and the agent says so.
+    // On a slow machine, the policies may arrive late. Then the tool does not run, and the agent reports it.
     const agent = async (amount: string): Promise<string> => {
       const { stdout } = await run(['agent.ts', amount], variables())
       return stdout.startsWith('The rules for this tool are not available') ? agent(amount) : stdout
@@ -149,7 +149,7 @@ describe('documentation of the SDK', () => {
     await tacho('approvals', 'approve', id, '--reason', 'known customer')
     assert.match(await waiting, /^Refunded 250 for order 1007\.$/m)
     assert.match(await tacho('issues', 'list'), /TOOL_BLOCKED|refund/)
-    // Then the programs of other pages run as they say.
+    // Undeploy as the tutorial says, so that the programs of other pages are not blocked.
     const cleanUp = [...textOf('tutorial').matchAll(/^tacho (policies undeploy .*)$/gm)].map(([, line = '']) => line)
     assert.equal(cleanUp.length, 2)
     for (const line of cleanUp) await tacho(...line.split(' '))

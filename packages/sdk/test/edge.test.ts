@@ -10,11 +10,11 @@ import { bundled, startWorkers, withoutWorkerd, written, type Worker } from './e
 
 const CLIENTS = ['module', 'lazy', 'each']
 const DELIVERIES = ['await', 'run', 'flush', 'client', 'stream', 'guard']
-/** Of newest rules, where promises of another request resume in their own; and of rules before that. */
+/** Compatibility dates of workerd. With NEW, a promise that another request resolves resumes in its own request. */
 const NEW = { date: '2026-07-01', flags: ['nodejs_compat'] }
 const OLD = { date: '2023-05-18', flags: ['nodejs_als'] }
 const REQUESTS = 5
-/** `flushTimeoutMs` of the workers: no answer waits that long for a service that answers. */
+/** `flushTimeoutMs` of the workers. The service answers much faster, so no response of a worker may take this long. */
 const FLUSH_MS = 2_000
 
 const POLICIES = [
@@ -41,7 +41,7 @@ ${delivery === 'client' && client !== 'each' && isNew ? "export { waitUntil } fr
 export const [client, delivery, url] = ${JSON.stringify([client, delivery, url])}
 `
 
-/** Labels of the events that arrived of a run. */
+/** Labels of the events of a run that arrived. */
 function labelsOf(service: ScriptedService, runId: string): string[] {
   const events = service.requests('events').flatMap((request) => request.json as { runId: string; label: string }[])
   return [...new Set(events.filter((event) => event.runId === runId).map(({ label }) => label))].sort()
@@ -65,14 +65,14 @@ test(
     for (const client of CLIENTS) {
       for (const delivery of DELIVERIES) {
         for (const rules of [NEW, OLD]) {
-          // There is no `waitUntil` for all requests.
+          // With these rules, workerd has no global `waitUntil`.
           if (rules === OLD && delivery === 'client' && client !== 'each') continue
           const variant = variantOf(client, delivery, service.url, rules === NEW)
           workers.push({ name: `${client}-${delivery}-${rules === NEW ? 'new' : 'old'}`, code, variant, ...rules })
         }
       }
     }
-    // A bundler that chose the parts for Node, as adapters of frameworks do.
+    // Bundle with the files for Node, as adapters of some frameworks do.
     const forNode = await bundled('worker.js', { conditions: ['node'] })
     const variant = variantOf('lazy', 'await', service.url, true)
     workers.push({ name: 'lazy-await-node', code: forNode, variant, ...NEW })
@@ -115,7 +115,7 @@ test('workerd: a caller who leaves takes along no event of another request', { s
   for (let at = 0; at < REQUESTS; at++) {
     const leaving = new AbortController()
     const left = fetch(`${url}/left-${at}`, { signal: leaving.signal })
-    // Its first event is in a request of its own by then.
+    // By then, a first request has sent the first event.
     await sleep(30)
     leaving.abort()
     await assert.rejects(left)
@@ -148,7 +148,7 @@ test('workerd: the example of docs/sdk/serverless.md', { skip: withoutWorkerd },
   while (outcomes() < REQUESTS) await sleep(20)
 })
 
-/** Vercel gives the first as a global. Timers of Node do not keep the test's process running. */
+/** Globals of the platform. Vercel provides AsyncLocalStorage. The timers are Node's, and do not keep this process running. */
 const GIVEN = { AsyncLocalStorage, setTimeout, clearTimeout }
 const ON_VERCEL = `
 import worker from './worker.js'

@@ -4,7 +4,7 @@ import { setTimeout } from 'node:timers/promises'
 import { Tacho, type TachoOptions } from '../src/index.ts'
 
 const [way = '', place = '', baseUrl = '', options = '{}'] = process.argv.slice(2)
-// A slow machine must not be taken for a service without policies.
+// On a slow machine, the client must not give up waiting for its policies.
 const guard = { configurationWaitMs: 60_000 }
 const tacho = new Tacho({ apiKey: 'key', baseUrl, clientId: 'child', guard, ...(JSON.parse(options) as TachoOptions) })
 
@@ -15,7 +15,7 @@ function failing(): Error {
 
 const never = () => new Promise<never>(() => undefined)
 
-/** Whatever the way needs from outside or later; until then, the work goes on. */
+/** Ends the process in its way. Ways that need a later event or a signal return a promise that stays pending. */
 async function end(): Promise<void> {
   switch (way) {
     case 'throw':
@@ -35,7 +35,7 @@ async function end(): Promise<void> {
       // The parent sends a signal.
       if (way === 'SIGKILL' && place === 'the first call') {
         writeSync(1, 'ready\n')
-        // Nothing runs any more.
+        // Block the thread, so that no other code runs.
         Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0)
       }
       setInterval(() => undefined, 1_000)
@@ -46,7 +46,7 @@ async function end(): Promise<void> {
 
 const ran = tacho.run({ runId: 'ends', agentName: 'child' }, async (run) => {
   run.step('begun')
-  // After the first delivery, or before it.
+  // `a second later` waits for the first delivery. The other places flush, except `the first call`.
   if (place === 'a second later') while (tacho.counters().accepted === 0) await setTimeout(10)
   else if (place !== 'the first call') {
     await tacho.flush()

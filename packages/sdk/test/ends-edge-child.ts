@@ -1,6 +1,7 @@
 /**
- * A function on an edge platform: no `process`, so that nothing of the SDK runs when the platform ends it. It handles one request,
- * waits for what it was handed, and ends. Arguments: how it ends, the call that records, the service's address.
+ * A function on an edge platform. It has no `process`, so no code of the SDK runs when the platform ends it. It handles one
+ * request, waits for the promises passed to `waitUntil`, and ends. Arguments: how it ends, the recording call, the service's
+ * address.
  */
 import { writeSync } from 'node:fs'
 import { setTimeout as wait } from 'node:timers/promises'

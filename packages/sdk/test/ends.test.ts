@@ -1,4 +1,4 @@
-/** What arrives for each way a process can end, from processes that really end so. It makes a table of docs/sdk/delivery.md. */
+/** Which events arrive for each way a process can end, tested with real processes. Checks a table of docs/sdk/delivery.md. */
 import assert from 'node:assert/strict'
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
@@ -19,16 +19,16 @@ const env = { ...process.env, NODE_COMPILE_CACHE: path.join(folder, 'cache') }
 
 interface Way {
   readonly name: string
-  /** Exit code or signal, as without the SDK. */
+  /** Exit code or signal. It must be the same as without the SDK. */
   readonly ends: number | string
   readonly status: string
   readonly error: string
-  /** Where it was tried. Other places are the same code. */
+  /** Where the process ends in the test. Other places run the same code. */
   readonly places: readonly string[]
 }
 
 const FIRST = 'the first call'
-/** Without a flush. */
+/** The process does not flush before it ends. */
 const LATER = 'a second later'
 const THROWN = 'TypeError: order failed'
 const ANYWHERE = ['a tool', 'a model call', FIRST]
@@ -50,7 +50,7 @@ const rows = new Map<string, string[]>()
 async function endOf(way: Way, place: string, spool: string | undefined) {
   const server = await startScriptedService()
   const sent = () => server.requests('events').flatMap(({ json }) => json as SentEvent[])
-  // No delivery but the first one and the last one.
+  // Long interval, so that the client delivers only its first events and, at the end, the others.
   const options = JSON.stringify({ flushIntervalMs: 3_600_000, flushTimeoutMs: 60_000, ...(spool && { spool }) })
   const flags = way.name === 'out of memory' ? ['--max-old-space-size=24'] : []
   const child = spawn(process.execPath, [...flags, CHILD, way.name, place, server.url, options], { cwd: folder, env })
@@ -94,12 +94,12 @@ for (const way of WAYS) {
         const { status, error, payload } = outcomeOf(events)
         assert.equal(status, way.status)
         assert.ok(error.startsWith(way.error), error)
-        // Everything arrived before the process ended, unless it could do nothing.
+        // Everything arrives before the process ends, unless the process dies without running code.
         const labels = events.map(({ label }) => label)
         const isLost = DIES.has(way.name) && !spooled && place !== LATER
         assert.equal(labels.includes('begun'), !(isLost && place === FIRST))
         assert.equal(labels.includes('later'), place !== FIRST && place !== LATER && !isLost)
-        // Without a spool, it may have arrived before the process died.
+        // Without a spool, the issue may still have arrived before the process died.
         if (spooled || !DIES.has(way.name)) assert.equal(issues, 1)
         if (!DIES.has(way.name)) assert.equal(new Set(live.map(({ eventId }) => eventId)).size, events.length)
         if (way.error === THROWN) {

@@ -5,7 +5,7 @@ import { Tacho, type TachoOptions } from '../src/index.ts'
 const [way = '', baseUrl = '', options = '{}'] = process.argv.slice(2)
 const given = JSON.parse(options) as TachoOptions & { events?: number; copy?: string }
 const { events = 10, copy, ...rest } = given
-// "reports" has no listener, so diagnostics go to the console.
+// These ways have no listener, so diagnostics go to the console.
 const listener = /reports|wait-for-flush/.test(way) ? {} : { onDiagnostic: () => undefined }
 const tacho = new Tacho({ apiKey: 'key', baseUrl, clientId: 'child', ...listener, ...rest })
 await tacho.ready()

@@ -35,7 +35,7 @@ interface End {
   errors: string
 }
 
-/** `copy`: the entry of another copy of the SDK, which the child uses too. */
+/** `copy`: the entry of a second copy of the SDK, which the child uses as well. */
 type ChildOptions = TachoOptions & { events?: number; copy?: string }
 
 /** Runs the child to its end. Calls `onReady` when the child is ready. */
@@ -47,7 +47,7 @@ async function endOf(
   onOutput: (output: string) => void = () => undefined,
   flags: readonly string[] = [],
 ): Promise<End> {
-  // A slow machine gets its time.
+  // Long, for slow machines.
   const given = { flushTimeoutMs: 60_000, ...options }
   const child = spawn(process.execPath, [...flags, CHILD, way, url, JSON.stringify(given)], {
     stdio: ['ignore', 'pipe', 'pipe'],
@@ -95,7 +95,7 @@ test('if the service is down, a process that ends normally waits at most flushTi
   const server = await serve(t, status(503))
   const begun = Date.now()
   assert.equal((await endOf('normal', server.url, { flushTimeoutMs: 300 })).code, 0)
-  // Far below the endless backoff.
+  // The flush timeout ends the process. The backoff alone would last forever.
   assert.ok(Date.now() - begun < 30_000)
 })
 
@@ -139,7 +139,7 @@ for (const [way, code] of [
     const options = { spool, flushIntervalMs: 3_600_000, flushTimeoutMs: 300 }
     assert.equal((await endOf(way, server.url, options)).code, code)
     server.script()
-    // And the outcome.
+    // 10 events and the outcome.
     await recover(server.url, spool, 11)
   })
 }
@@ -164,10 +164,10 @@ test('SIGTERM delivers, and the process still ends by the signal', async (t) => 
 test('SIGTERM ends a process with two copies of the SDK, as bundles can have, once both have delivered', async (t) => {
   const held = Promise.withResolvers<void>()
   let tries = 0
-  // The service takes the last events of the second copy only after the first copy has done its part.
+  // The service accepts the last events of the second copy only after the first copy has finished.
   const server = await serve(t, (response, batch) => {
     const [last] = batch.events.flatMap(({ label, runId }) => (label === 'cancelled' ? [runId] : []))
-    // Later than a process group and its parent pass on one signal: another signal would count as the second.
+    // Wait until the SDK would count a further signal as a second one, not as a copy from the process group or the parent.
     if (last === 'exit') return void setTimeout(() => accept(response, batch), 1_100)
     if (last !== 'second' || ++tries > 1) return accept(response, batch)
     void held.promise.then(() => status(503, { 'retry-after': '0' })(response, batch))
@@ -269,7 +269,7 @@ test('what a closed client left in the spool is taken by the next client of the 
   const next = new Tacho(options)
   await next.ready()
   assert.equal(next.counters().recovered, 1)
-  // By another process: this one knows its own files.
+  // Another process must deliver them, because this one skips its own files.
   const child = await endOf('normal', server.url, { spool, events: 0, flushTimeoutMs: 300 })
   assert.equal(child.code, 0)
   const ours = readdirSync(spool).filter((name) => name.split('.')[1] === String(process.pid))
@@ -365,7 +365,7 @@ test('many tiny lines do not block the host at the start, and fill at most half 
   // The host's code runs at least every 100 lines.
   assert.ok(turns >= 100, String(turns))
   await tacho.shutdown(0)
-  // The next process gets all the rest.
+  // The next process delivers the remaining events.
   const next = new Tacho({ ...options, maxQueuedEvents: 40_000 })
   await next.ready()
   assert.equal(next.counters().recovered, 15_000)
@@ -375,7 +375,7 @@ test('many tiny lines do not block the host at the start, and fill at most half 
 test('a disk that is full in the middle of a line is reported, and memory delivers everything', async (t) => {
   const server = await serve(t)
   const spool = temporaryFolder(t)
-  // A limit on the file size cuts a line, like a full disk.
+  // A limit on the file size cuts a line in the middle, as a full disk does.
   const script = 'ulimit -f 40 && exec "$@"'
   const options = JSON.stringify({ spool, events: 150, flushTimeoutMs: 60_000 })
   const child = spawn('sh', ['-c', script, 'sh', process.execPath, CHILD, 'reports', server.url, options])
@@ -383,7 +383,7 @@ test('a disk that is full in the middle of a line is reported, and memory delive
   assert.equal(code, 0)
   assert.match(stderr, /^tacho: The spool cannot be used \(EFBIG\): what is recorded is only in memory\.\n$/)
   assert.equal(server.labels().length, 150)
-  // The complete lines are still there, and are sent again under the same ids.
+  // Complete lines survive, and the next process sends them again with the same ids.
   const codes: string[] = []
   const tacho = new Tacho({ apiKey: 'key', baseUrl: server.url, spool, onDiagnostic: (said) => codes.push(said.code) })
   await tacho.ready()
@@ -442,7 +442,7 @@ async function recover(baseUrl: string, spool: string, expected: number): Promis
   await tacho.ready()
   const { rejected, dropped, left } = await tacho.shutdown(30_000)
   assert.deepEqual({ rejected, dropped, left }, { rejected: 0, dropped: 0, left: 0 })
-  // A full batch may be sent before the shutdown, which counts only its own.
+  // Do not use the result of `shutdown`: it counts only what it delivered itself, and a full batch may be sent earlier.
   assert.equal(tacho.counters().accepted, expected)
   assertBalanced(tacho)
   return tacho

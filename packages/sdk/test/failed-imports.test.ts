@@ -1,11 +1,11 @@
-/** Parts of the package that cannot be loaded at first, as with too many open files. */
+/** Files of the package whose first import fails, for example because too many files are open. */
 import assert from 'node:assert/strict'
 import { registerHooks } from 'node:module'
 import { test } from 'node:test'
 import { Tacho, ToolBlockedError } from '../src/index.ts'
 import { startScriptedServer } from './scripted-server.ts'
 
-/** Fails the next import of this part. */
+/** Modules whose next import fails. */
 const failing = new Set<string>()
 registerHooks({
   resolve(specifier, context, next) {

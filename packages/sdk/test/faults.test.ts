@@ -14,7 +14,7 @@ const silent = { apiKey: 'key', onDiagnostic: () => undefined }
 
 function simulated(network: Network, options: TachoOptions = {}, random?: () => number) {
   const simulation = simulate(network, random)
-  // Compression takes real time.
+  // No compression, because it takes real time, which the simulated clock does not have.
   const defaults = { ...silent, baseUrl: 'http://tacho.test', compression: 'never' } as const
   const tacho = new Tacho({ ...defaults, ...options }, simulation.runtime)
   return { ...simulation, tacho, run: tacho.startRun({ agentName: 'a' }) }
@@ -41,7 +41,7 @@ test('if the service is down for ten minutes, every event that fits into the que
     assertBalanced(tacho)
   }
   assert.equal(tacho.counters().queued, 12_000)
-  // Full jitter up to 30 s, here always half of it.
+  // Backoff with full jitter up to 30 s. The simulated random number makes it always half.
   assert.ok(requests.length > 30 && requests.length < 60, `${requests.length} requests`)
   isDown = false
   await pass(120_000)
@@ -160,7 +160,7 @@ test('every event is accounted for after any sequence of answers', async () => {
       assert.equal(tacho.counters().queued, 0)
       isSilent = true
       const before = tacho.counters().recorded
-      // A run's first event brings its start with it.
+      // The first event of a run also records the start of the run.
       run.step('last')
       const ended = tacho.shutdown(0)
       await pass(0)
@@ -195,7 +195,7 @@ test('after a freeze, the client abandons a request that never ends', async () =
   const { tacho, run, runtime, pass, now } = simulated((request) =>
     calls++ === 0 ? new Promise<never>(() => undefined) : acceptAll(request),
   )
-  // The freeze loses the timers of the first request.
+  // The freeze stops the timers of the first request.
   let shift = 0
   const real = runtime.now
   runtime.now = () => real() + shift
@@ -223,7 +223,7 @@ test('timers that fire early do not end delivery', async () => {
 })
 
 test('a broken socket, garbage and silence on a real connection lose nothing', async (t) => {
-  // A request times out when the service has fallen silent, however slow the machine is.
+  // Long enough for slow machines: a request must time out only because the service does not answer.
   const requestTimeoutMs = 600_000
   const timeouts = new Set<() => void>()
   const timeOut = () => timeouts.forEach((act) => act())
@@ -277,7 +277,7 @@ test('large batches are compressed, unless the service is on this machine', asyn
 })
 
 test('a slow or broken service does not block the event loop of the host', async (t) => {
-  // Compare with a host without a client, because the machine may be busy.
+  // Compare with the delay of a host without a client, because the machine may be busy.
   const delayOf = async (work: () => void): Promise<number> => {
     const delay = monitorEventLoopDelay({ resolution: 1 })
     delay.enable()
@@ -291,7 +291,7 @@ test('a slow or broken service does not block the event loop of the host', async
   const slow = await connected(t, { requestTimeoutMs: 50 }, () => undefined)
   const refused = await connected(t, {}, (response) => void response.destroy())
   for (const { run, tacho } of [slow, refused]) {
-    // The machine may become busy between the two: a client that blocks does so each time.
+    // Repeat, because the machine may become busy between the two measurements. A client that blocks fails every time.
     await eventually(async () => {
       const idle = await delayOf(() => undefined)
       const busy = await delayOf(() => {

@@ -1,4 +1,4 @@
-/** Both SDKs and the same finish reasons: after which of them the calls of an answer are whole. */
+/** Finish reasons after which the tool calls of an answer are complete. The Python SDK tests the same list. */
 import assert from 'node:assert/strict'
 import { readFileSync } from 'node:fs'
 import { test } from 'node:test'
@@ -10,7 +10,7 @@ const { whole, cut, unlisted } = JSON.parse(readFileSync(file, 'utf8')) as Recor
 test('calls are whole after the reasons of the list, and after no other', () => {
   assert.deepEqual([whole, []], [whole?.filter(isWhole), [...(cut ?? []), ...(unlisted ?? [])].filter(isWhole)])
   assert.ok((cut?.length ?? 0) > 20)
-  // Streams of some models say it with each piece, and frameworks join the pieces.
+  // Some models repeat the reason in each piece of a stream, and frameworks join the pieces.
   assert.deepEqual(['STOPSTOP', 'tool_callstool_calls', 'stoplength', 'nonstop'].map(isWhole), [
     true,
     true,

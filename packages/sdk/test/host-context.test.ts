@@ -1,4 +1,4 @@
-/** What the SDK does in the background belongs to no request of its host, and nothing of the host stops it. */
+/** Background work of the SDK runs outside the host's requests, and nothing in the host stops it. */
 import assert from 'node:assert/strict'
 import { AsyncLocalStorage } from 'node:async_hooks'
 import { execFileSync } from 'node:child_process'
@@ -55,7 +55,7 @@ test("requests, timers and clocks are not in the context of the host's request",
     await new Promise<void>((resolve) => hostRuntime.timer(1, () => resolve(note())))
     await new Promise<void>((resolve) => hostRuntime.soon(() => resolve(note())))
     assert.deepEqual(seen, [undefined, undefined])
-    // The host's own code stays where it is.
+    // The host's own code stays in its request.
     assert.equal(await tacho.run(() => current.getStore()), 'a request')
   })
   await tacho.shutdown(5_000)
@@ -94,7 +94,7 @@ test('a setImmediate that throws, as in an edge runtime, is not used', async () 
   assert.equal(execFileSync(process.execPath, ['--input-type=module', '-e', child]).toString(), 'called\n')
 })
 
-/** Runs `code` in a process of its own, with a module that it imports as `url`. */
+/** Runs `code` in a separate process. `code` can import `module` as `url`. */
 const outputOf = (module: string, code: string) =>
   execFileSync(process.execPath, ['--input-type=module', '-e', code], {
     env: { ...process.env, MODULE: new URL(`../src/${module}`, import.meta.url).href },

@@ -176,7 +176,7 @@ test('with a spool, kill -9 loses no record, and every record keeps its id', asy
   await next.flush(30_000)
   const { recovered, accepted } = balanced(next)
   assert.deepEqual([recovered, accepted], [2, 2])
-  // The first process may have sent a record too, under the same id.
+  // The first process may have sent a record too, with the same id.
   const kinds = new Map(sent().map(({ clientRecordId, detectionType }) => [clientRecordId, detectionType]))
   assert.deepEqual([...kinds.values()], ['A', 'B'])
   await next.shutdown()
@@ -211,7 +211,7 @@ test('waitUntil keeps a serverless function running until its records are delive
   const { service, tacho } = await start(t, { waitUntil }, refuse(500), RECEIVED)
   tacho.reportIssue({ detectionType: 'A' })
   assert.ok(handedOver.length > 0)
-  // One promise may add the next.
+  // A promise may add another one.
   for (const promise of handedOver) await promise
   assert.equal(service.requests('issue-records').length, 2)
   assert.equal(balanced(tacho).accepted, 1)

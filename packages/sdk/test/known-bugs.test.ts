@@ -1,4 +1,4 @@
-/** Bugs of other SDKs. Each test name has the rule and the issue. */
+/** Known bugs of other SDKs. Each test's name has the rule that prevents the bug, and the issue. */
 import assert from 'node:assert/strict'
 import { inspect } from 'node:util'
 import { test } from 'node:test'
@@ -241,7 +241,7 @@ test('an id in no list is sent again if the count is too low, and is delivered o
   assert.equal(tacho.counters().accepted, 2)
 })
 
-/** Tacho's own answer. */
+/** An error as Tacho sends it. */
 const problem = (status: number) => ({
   status,
   headers: { 'content-type': 'application/problem+json; charset=utf-8' },

@@ -25,7 +25,7 @@ function client(options: TachoOptions = {}) {
   return { ...simulation, tacho, codes, events }
 }
 
-/** Each is two code units, because lengths count code points. */
+/** Each character has two code units, because limits count code points. */
 const chars = (count: number): string => '😀'.repeat(count)
 
 test('each payload names the release of the agent, in the shortest form of capture too', async () => {
@@ -252,7 +252,7 @@ test('ids are UUIDv7, increase within one client, and follow the clock', () => {
   const ids = createIds({ now: () => time, fillRandom: (bytes) => void crypto.getRandomValues(bytes) })
   const made = Array.from({ length: 20_000 }, (_, n) => {
     if (n % 9_000 === 0) time += 1
-    // After a small step back of the clock, ids wait for it.
+    // The clock goes back a little. Ids keep their time until the clock has caught up.
     if (n === 15_000) time -= 5_000
     return ids.uuid()
   })
@@ -427,7 +427,7 @@ test('numbers that JSON cannot express keep their mark', async () => {
   const fake = fakeTacho()
   const payload = { none: NaN, most: [Infinity, -Infinity, 1.5], date: new Date(NaN) }
   await fake.tacho.run((run) => void run.step('a', payload))
-  // An own toJSON makes the SDK copy the payload in another way.
+  // A `toJSON` makes the SDK copy the payload in another way.
   await fake.tacho.run((run) => void run.step('b', { ...payload, more: { toJSON: () => NaN } }))
   const marks = { none: '[NaN]', most: ['[Infinity]', '[-Infinity]', 1.5] }
   for (const event of await fake.events())

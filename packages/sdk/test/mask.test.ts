@@ -11,7 +11,7 @@ const ALL: MaskingOptions = { email: true, cardNumber: true, phone: true, iban: 
 const masked = (value: unknown, options: MaskingOptions = {}): unknown =>
   JSON.parse(createMask(options).json(JSON.stringify(value)))
 
-// The tests below see the mask as it is a moment after a client is created.
+// Clients load the checksum code shortly after they are created. These tests need it from the start.
 await loadChecksum()
 
 const SECRETS = [
@@ -342,7 +342,7 @@ test('text that the first search skips contains nothing to mask', () => {
   )
 })
 
-/** Names, signs and values of credentials, and pieces of them, in any order. */
+/** For random texts: names of credentials, signs, values and pieces of them, in any order. */
 const NAMES =
   'password passw Pass PWD secret api_key apiKey X-API-Key key Authorization auth author jwt otp cvc2 Cookie token tokens total_tokens bearer signature x-amz-signature user name value header content role compass spin passphrase signingKey private.key credential --password --auth --user -u curl https Basic Bearer tokenizer DB_PASS dbPass keyboard'.split(
     ' ',
@@ -505,7 +505,7 @@ test('brackets that are never closed are searched in linear time', () => {
   const time = (text: string) => {
     const start = process.threadCpuUsage()
     createMask({}).text(text)
-    // Of the processor: other tests run beside this one.
+    // Processor time, because other tests run at the same time.
     const { user, system } = process.threadCpuUsage(start)
     return (user + system) / 1_000
   }

@@ -1,17 +1,17 @@
-/** On an edge platform, the part that masks is loaded beside the host's code: slowly, or not at all. Nothing leaves unmasked. */
+/** On an edge platform, the masking code loads in the background, and may be slow or fail. No event leaves unmasked. */
 import assert from 'node:assert/strict'
 import { registerHooks } from 'node:module'
 import { test, type TestContext } from 'node:test'
 import { startScriptedServer, type ScriptedServer } from './scripted-server.ts'
 
-/** Of the next import of the part. */
+/** How the next import of the masking code ends. */
 let part: 'at once' | 'later' | 'never' = 'at once'
 let imports = 0
 const arrived = Promise.withResolvers<void>()
 Object.assign(globalThis, { partArrived: arrived.promise })
 registerHooks({
   resolve(specifier, context, next) {
-    // As package.json chooses it where no process ends.
+    // The file that package.json selects on platforms without a `process`.
     if (/^#(?:process|whole)$/.test(specifier))
       return next(new URL('../src/process/none.ts', import.meta.url).href, context)
     const found = next(specifier, context)
@@ -31,7 +31,7 @@ const { Tacho } = await import('../src/index.ts')
 const SECRETS = ['hunter2hunter2', 'sk-AbCdEf0123456789AbCdEf', 'ghp_0123456789abcdefghij', 'AKIAIOSFODNN7EXAMPLE']
 const [password, key, token, access] = SECRETS as [string, string, string, string]
 
-/** Secrets in every place that is masked. */
+/** Records secrets in every place that is masked. */
 function recordSecrets(tacho: InstanceType<typeof Tacho>): void {
   const run = tacho.startRun({ runId: 'secret' })
   const input = { password, nested: [{ apiKey: key }] }
@@ -44,7 +44,7 @@ function recordSecrets(tacho: InstanceType<typeof Tacho>): void {
     label: `label ${access}`,
     payload: { [`at ${token}`]: 1, long: `${'x '.repeat(500_000)}${key}` },
   })
-  // The value that was recorded is the one that is masked.
+  // A later change must not affect the recorded value.
   input.password = 'changed'
   run.end('FAILED', { error: `${token} expired` })
 }
@@ -68,7 +68,7 @@ test('events wait for a part that is slow to load, and leave masked', async (t) 
   part = 'later'
   const { server, tacho } = await edge(t)
   recordSecrets(tacho)
-  // Many turns of the event loop, and a flush that does not wait for it.
+  // A flush with a short timeout does not wait for the masking code.
   assert.equal((await tacho.flush(50)).left, 6)
   assert.deepEqual(server.batches, [])
   arrived.resolve()

@@ -19,17 +19,17 @@ import { placeSdk } from './packed-sdk.ts'
 import { startScriptedServer } from './scripted-server.ts'
 
 const ROOT = fileURLToPath(new URL('../../..', import.meta.url))
-/** Limit for the recording core, minified and compressed. */
+/** Maximum size of the recording core, minified and compressed. */
 const CORE_BYTES = 13_400
-/** Limit for `import { Tacho }`: the core, and the calls for prompts and guarded tools, which copy their input at once. */
+/** Maximum size of `import { Tacho }`: the core, prompts and guarded calls, which must copy their input at once. */
 const ENTRY_BYTES = 16_600
-/** Limit for what masks and writes events; in Node it is loaded with the core. */
+/** Maximum size of the code that masks and writes events. Node loads it with the core. */
 const WRITING_BYTES = 4_950
-/** Limit for what the first batch loads: the network, and the look at the service's clock. */
+/** Maximum size of the code that the first batch loads: the network, and the comparison with the service's clock. */
 const DELIVERY_BYTES = 2_000
-/** Limit for a program that only records, where a bundler splits nothing. */
+/** Maximum size of a program that only records, in a bundle without code splitting. */
 const RECORDER_BYTES = 25_000
-/** Limit for what npm downloads. */
+/** Maximum size of the npm package. */
 const PACKAGE_BYTES = 149_500
 
 let folder: string
@@ -41,7 +41,7 @@ before(async () => {
 })
 after(() => rmSync(folder, { recursive: true, force: true }))
 
-/** Minified and compressed, without what is imported later, and without folders: the package has none. */
+/** Size of a bundle, minified and compressed, without code that is imported later. Paths have no folders, as in the package. */
 async function bundled(entry: string): Promise<{ bytes: number; inputs: string[] }> {
   const later = {
     name: 'later',
@@ -57,7 +57,7 @@ async function bundled(entry: string): Promise<{ bytes: number; inputs: string[]
     format: 'esm',
     platform: 'neutral',
     external: ['node:*'],
-    // As an edge worker has it.
+    // Resolve as for an edge worker.
     conditions: ['workerd'],
     plugins: [later],
     write: false,
@@ -179,7 +179,7 @@ await fake.close()
 console.log(JSON.stringify({ answer, sent: [sent, small.sent], blocked, names: [Tacho.name, Recorder.name, ToolBlockedError.name] }))
 `
 
-/** What hosts pass whose types differ from one another. Compiled, never run. */
+/** A program of a host, whose types differ between hosts. It is compiled, but never runs. */
 const TYPES = `
 import { Tacho, type TachoOptions } from '@tacho/sdk'
 
@@ -223,12 +223,12 @@ export const same: <T>(id: T) => Promise<T> = tacho.guard(<T>(id: T) => id, { na
 tacho.guard(pay, { name: 5 })
 `
 
-/** TypeScript 5.6, which are-the-types-wrong brings. */
+/** TypeScript 5.6, a dependency of are-the-types-wrong. */
 const OLD = createRequire(createRequire(import.meta.url).resolve('@arethetypeswrong/core')).resolve(
   'typescript/bin/tsc',
 )
 const NEW = path.join(ROOT, 'node_modules/.bin/tsc')
-/** Each of its checkers would learn the same types again. */
+/** One checker only, because each would load the same types again. */
 const checkersOf = (compiler: string) => (compiler === NEW ? ['--checkers', '1'] : [])
 /** The projects in which the declarations compile without `skipLibCheck`. */
 const PROJECTS = [
@@ -244,7 +244,7 @@ const PROJECTS = [
     flags: ['--module', 'commonjs', '--moduleResolution', 'node10'],
   },
 ]
-// The types of neither Node nor a browser.
+// Without the types of Node or a browser.
 const STRICT = ['--strict', '--exactOptionalPropertyTypes', '--skipLibCheck', 'false', '--target', 'es2022']
 const NO_TYPES = ['--lib', 'es2022', '--typeRoots', 'none']
 const run = async (cwd: string, command: string, ...args: string[]): Promise<string> => {
@@ -264,7 +264,7 @@ test('an empty project installs it, and compiles and runs it in every way', asyn
   mkdirSync(project)
   writeFileSync(path.join(project, 'package.json'), JSON.stringify({ name: 'empty', private: true, type: 'module' }))
   writeFileSync(path.join(project, 'main.ts'), PROGRAM)
-  // CommonJS has no await at the top.
+  // CommonJS has no top-level await.
   const [imports, body] = splitAtFirst(PROGRAM.trim(), '\n\n')
   writeFileSync(path.join(project, 'main.cts'), `${imports}\nvoid (async () => {\n${body}\n})()\n`)
   writeFileSync(path.join(project, 'types.ts'), TYPES)

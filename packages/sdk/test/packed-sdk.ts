@@ -1,12 +1,12 @@
-/** The packed SDK of tests. The processes of a test run share it, because making it takes seconds. */
+/** Packs the SDK for tests. The processes of a test run share one package, because packing takes seconds. */
 import { cpSync, existsSync, globSync, mkdtempSync, renameSync, rmSync } from 'node:fs'
 import path from 'node:path'
 import { packSdk } from '../../../scripts/pack-sdk.mjs'
 
-/** Where they share it. The first process that needs it makes it. */
+/** Environment variable with the folder of the shared package. The first process that needs the package makes it. */
 const SHARED_PACKAGE = 'TEST_PACKAGE'
 
-/** Places the package as the folder `package`, and its tarball. @returns the path of the tarball */
+/** Copies the package to `folder`, as the folder `package` and as a tarball. @returns the path of the tarball */
 export async function placeSdk(folder: string): Promise<string> {
   const shared = process.env[SHARED_PACKAGE]
   if (shared === undefined) return packSdk(folder)
@@ -21,7 +21,7 @@ async function shareSdk(shared: string): Promise<void> {
   const made = mkdtempSync(`${shared}-`)
   await packSdk(made)
   try {
-    // At the end, so that no process takes part of it for the whole.
+    // Rename at the end, so that no process uses an incomplete package.
     renameSync(made, shared)
   } catch (error) {
     if (!existsSync(shared)) throw error

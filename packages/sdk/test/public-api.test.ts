@@ -1,4 +1,4 @@
-/** What hosts write: the forms of `run`, `span` and `record`, times of calls, and traces that come in and go on. */
+/** The API that hosts use: the overloads of `run`, `span` and `record`, times of calls, incoming and outgoing trace ids. */
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import * as sdk from '../src/index.ts'

@@ -1,4 +1,4 @@
-/** The small entry: records as Tacho does, and knows nothing of guards, prompts and issue records. */
+/** `Recorder`, the small entry, records like `Tacho`, but has no guards, prompts or issue records. */
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { Tacho, type TachoOptions } from '../src/index.ts'

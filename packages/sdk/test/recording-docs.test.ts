@@ -1,4 +1,4 @@
-/** In the pages of docs/sdk about recording, nothing is undocumented. */
+/** The pages of docs/sdk document the whole recording API. */
 import assert from 'node:assert/strict'
 import { globSync, readFileSync } from 'node:fs'
 import path from 'node:path'

@@ -1,4 +1,4 @@
-/** What a replay leaves alone: the files that a real run keeps. */
+/** A replay does not touch the files of real runs. */
 import assert from 'node:assert/strict'
 import { once } from 'node:events'
 import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs'
@@ -18,7 +18,7 @@ test('a replay touches neither the events that wait on disk nor the policies tha
     response.writeHead(503).end()
   }).listen(0, '127.0.0.1')
   try {
-    // A real run whose events wait.
+    // A real run with undelivered events.
     const real = new Tacho({ apiKey: 'key', baseUrl: 'http://127.0.0.1:9', ...files, onDiagnostic: () => undefined })
     real.startRun({ agentName: 'real' }).end('COMPLETED')
     await real.shutdown(0)

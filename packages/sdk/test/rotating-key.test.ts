@@ -1,4 +1,4 @@
-/** A key that a function gives: after a refusal it is asked again, and nothing recorded meanwhile is lost. */
+/** An API key from a function: after the service refuses a key, the SDK calls the function again, and loses no event. */
 import assert from 'node:assert/strict'
 import { test, type TestContext } from 'node:test'
 import { inspect } from 'node:util'
@@ -55,7 +55,7 @@ test('the function is asked once for all requests, and after a 401 once more for
   await tacho.flush(60_000)
   assert.equal(state.asked, 1)
   state.key = key = 'second'
-  // The configuration, the approval, its claim, the events.
+  // The following calls send each kind of request: configuration, approval, claim and events.
   await tacho.configuration.refresh()
   assert.equal(await refund(), 'ran')
   const { left, dropped } = await tacho.flush(60_000)
@@ -72,7 +72,7 @@ test('events wait while no other key is there, and the function is not asked in 
   const began = performance.now()
   const { left, dropped } = await tacho.flush(1_500)
   assert.deepEqual([left, dropped], [250, 0])
-  // First use and one refusal; then a pause of five seconds.
+  // One call for the first use and one after the refusal, then at most one every five seconds.
   assert.ok(state.asked <= 2 + (performance.now() - began) / 5_000 + 1, `${state.asked}`)
   key = 'first'
   assert.equal((await tacho.flush(120_000)).left, 0)
@@ -135,7 +135,7 @@ test('a request that began with an older key takes the newer one without a quest
   const key = createRotatingKey(() => `key-${++asked}`, hostRuntime)
   const reply = await key.send(async (given) => {
     if (given !== 'key-1') return ok
-    // Meanwhile, another request learns the newer key.
+    // Meanwhile, another request gets the newer key.
     assert.equal(await key.send(async (other) => (other === 'key-1' ? refused : ok), 60_000), ok)
     return refused
   }, 60_000)

@@ -53,7 +53,7 @@ console.log(JSON.stringify({ spooled, sent, allowed, blocked }))
 // The first client delivers its events when this process ends.
 `
 
-/** An edge worker: web interfaces and AsyncLocalStorage, and nothing else of Node. */
+/** An edge worker: web APIs and AsyncLocalStorage, but no other API of Node. */
 const EDGE = `
 const [url] = process.argv.slice(2)
 const say = console.log

@@ -1,4 +1,4 @@
-/** Scores of runs: what is sent, what is left out, and what metadata-only keeps. The conformance kit has the rest. */
+/** Scores of runs: the fields that are sent or omitted, also with metadata only. The conformance kit tests the other rules. */
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { fakeTacho } from '../src/testing/fake-tacho.ts'

@@ -19,7 +19,7 @@ export interface SentEvent {
 export interface SentBatch {
   events: SentEvent[]
   headers: IncomingHttpHeaders
-  /** Before and after decoding. */
+  /** Size of the body before and after decoding. */
   wireBytes: number
   bytes: number
 }

@@ -28,7 +28,7 @@ export interface Simulation {
   now(): number
   /** Advances the clock. Timers fire in order, and promises settle between them. */
   pass(ms: number): Promise<void>
-  /** Timers that would keep a process running. */
+  /** Number of timers that keep the process running. */
   holds(): number
   timers(): number
 }

@@ -6,7 +6,7 @@ import { fakeTacho } from '@tacho/sdk/testing'
 import { startScriptedService } from '@tacho/sdk-conformance/scripted-service.ts'
 import { Tacho } from '../src/index.ts'
 
-/** What is recorded of a run: its status after `run` returned, and after the host used the result. */
+/** The recorded status of a run after `run` returned, and again after the host used the result. */
 async function play<T>(t: TestContext, make: (tacho: Tacho) => T, use: (result: Awaited<T>) => Promise<unknown>) {
   const fake = fakeTacho()
   t.after(fake.close)
@@ -21,7 +21,7 @@ async function play<T>(t: TestContext, make: (tacho: Tacho) => T, use: (result: 
   return { result, before: before?.status, after: after?.status, labels, error: after?.events.at(-1)?.payload['error'] }
 }
 
-/** Two parts; the second one after a tool was called. `then` ends it. */
+/** A stream with two parts and a tool call between them. `then` ends it. */
 function parts(tacho: Tacho, then: (controller: ReadableStreamDefaultController<string>) => void) {
   let part = 0
   return new ReadableStream<string>({
@@ -145,7 +145,7 @@ test("a stream of Node ends its run with its events, and stays the host's own", 
     stream.destroy(error)
     await closed
   }
-  // A server reads it later, outside of the run.
+  // A server reads the body later, outside the run.
   const worked = await play(
     t,
     (tacho) => Readable.from(parts(tacho, (controller) => controller.close())),

@@ -112,7 +112,7 @@ test('every record call reads at most as many keys as a payload can hold', () =>
   }
 })
 
-/** What a run records whose work is done after its call has returned. */
+/** The events of a run whose work continues after its call has returned. */
 async function recordedBy(act: (tacho: Tacho) => unknown) {
   const service = fakeTacho({ onDiagnostic: () => undefined })
   try {
@@ -217,7 +217,7 @@ test("a span lasts as long as another realm's promise, and a lazy promise begins
   const fake = fakeTacho()
   await fake.tacho.run(async (run) => {
     const foreign = runInNewContext('Promise.reject(new RangeError("foreign"))') as Promise<never>
-    // Not awaited in between: its end alone must be seen.
+    // Not awaited here: the span must notice the rejection by itself.
     const same = run.span('foreign', () => foreign)
     assert.equal(same, foreign)
     await same.catch((error: unknown) => failures.push(error))

@@ -1,4 +1,4 @@
-/** A client that remembers long texts records the same as one that looks at each again. */
+/** A client that remembers long texts records the same as one that searches each text again. */
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import fc from 'fast-check'
@@ -26,7 +26,7 @@ function writer(create: typeof createWriting, masking: MaskingOptions = {}) {
       return written.join('')
     },
     counts: () => diagnostics.counters({ queued: 0, queuedBytes: 0 }),
-    /** Whether the last payload was put together of remembered texts. */
+    /** Whether the last payload was built from remembered texts. */
     isOfPieces: () => pieces > 1,
   }
 }
@@ -69,7 +69,7 @@ const HARMLESS = [
   '"',
 ]
 
-/** Mostly harmless: where anything may be masked, nothing is remembered. */
+/** Mostly harmless, because a text is not remembered if anything in it may be masked. */
 const fragment = fc.oneof(
   { weight: 30, arbitrary: fc.constant(PROSE) },
   { weight: 2, arbitrary: fc.constantFrom(...HARMLESS) },
@@ -77,7 +77,7 @@ const fragment = fc.oneof(
   { weight: 1, arbitrary: fc.string({ unit: anyCharacter, maxLength: 20 }) },
 )
 const short = fc.array(fragment, { maxLength: 2 }).map((parts) => parts.join(''))
-/** Of prose, or of one word. */
+/** Long texts of prose or of one word. */
 const long = fc
   .tuple(
     fc.array(fragment, { maxLength: 4 }),
@@ -87,7 +87,7 @@ const long = fc
   .map(
     ([before, filler, after]) => before.join('') + filler.repeat(filler ? 900 / filler.length + 1 : 0) + after.join(''),
   )
-/** With cuts before and after masking. */
+/** So long that they are cut before masking and after it. */
 const huge = fc
   .tuple(long, fc.constantFrom(PROSE, 'é, ', '"\\'), fc.integer({ min: 200_000, max: 450_000 }), long)
   .map(([before, filler, chars, after]) => before + filler.repeat(chars / filler.length) + after)
@@ -176,7 +176,7 @@ test('a text that was clean is not searched again, and one with a credential is 
   const next = messagesOf([...texts, textOf(4)])
   assert.equal(write(next), JSON.stringify(next))
   assert.ok(isOfPieces())
-  // Two patterns look at the new text and at the short outline.
+  // Two patterns search the new text and the short outline.
   assert.ok(searched < 2 * (12_000 + 500), `${searched} characters were searched`)
   const secret = `${textOf(5)} password=hunter2hunter2`
   for (let call = 0; call < 2; call++) {

@@ -1,4 +1,4 @@
-/** A record call captures; masking and JSON follow between two turns of the host. */
+/** A record call only captures. Masking and JSON follow later, between two turns of the host. */
 import assert from 'node:assert/strict'
 import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -18,7 +18,7 @@ async function setup(t: TestContext, options: TachoOptions = {}) {
   return { server, tacho }
 }
 
-/** Events that note when they are written, each of `bytes`. */
+/** Events of `bytes` each that note when they are written. */
 function drafts(count: number, { estimate, bytes }: { estimate: number; bytes: number }) {
   const written: number[] = []
   const events = Array.from({ length: count }, (_, index) => {

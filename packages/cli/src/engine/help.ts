@@ -2,8 +2,6 @@
 import { Help, type Command } from 'commander'
 import { widthOf } from './text-width.ts'
 
-/** Fits the text that commands add to their help. Commander wraps only its own parts. Pure. */
-
 /** Heading of the flags that most commands share. It comes after a command's own flags. */
 export const COMMON_OPTIONS = 'Common options:'
 

@@ -1,4 +1,4 @@
-/** The rows about the life of a call for the programs that guard without an SDK. Their tests are beside them, by these names. */
+/** The rows about the life of a call, for programs that guard without an SDK. packages/guards/test has their tests. */
 import assert from 'node:assert/strict'
 import { readFileSync } from 'node:fs'
 import { test } from 'node:test'
@@ -9,7 +9,7 @@ interface Program {
   readonly name: string
   readonly page: string
   readonly tested: string
-  /** Or the title of the test that shows it, in this file of packages/guards/test. */
+  /** Why a way cannot be guarded, or the test that proves that it is: a file of packages/guards/test and the test's title. */
   readonly ways: Readonly<Record<string, Cannot | readonly [file: string, title: string]>>
 }
 

@@ -19,6 +19,6 @@ app.get('/stream', async (_request, response) => {
   for await (const part of parts) response.write(part)
   response.end()
 })
-// The host's own way to end: it closes its server, and the SDK delivers beside it.
+// The host's own shutdown closes its server, while the SDK delivers.
 const server = app.listen(0, () => console.log(`http://127.0.0.1:${server.address().port}`))
 process.on('SIGTERM', () => server.close())

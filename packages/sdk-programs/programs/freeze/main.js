@@ -1,9 +1,9 @@
-// A platform as AWS Lambda: it stops the process at once after each answer, and continues it for the next call.
+// Simulates a platform such as AWS Lambda: it freezes the process after each answer, and continues it for the next call.
 import process from 'node:process'
 import readline from 'node:readline'
 import { Tacho } from '@tacho/sdk'
 
-// A slow machine must not be taken for a service without policies.
+// On a slow machine, the client must not give up waiting for its policies.
 const guard = { configurationWaitMs: 60_000 }
 const tacho = new Tacho({ agentName: 'freeze', guard, flushIntervalMs: 60_000, configuration: { refreshMs: 1_000 } })
 const refund = tacho.guard(async (amount) => `paid ${amount}`, { name: 'refund' })

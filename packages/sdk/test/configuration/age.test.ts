@@ -1,4 +1,4 @@
-/** In force in every process: policies are as young as the clock says, not as a timer. */
+/** The age of policies follows the clock, not timers: after a freeze, a process knows that its policies are old. */
 import assert from 'node:assert/strict'
 import { test, type TestContext } from 'node:test'
 import { Tacho, type TachoOptions } from '../../src/index.ts'
@@ -6,7 +6,7 @@ import { hostRuntime } from '../../src/delivery/runtime.ts'
 import { FakeService } from '../../src/testing/fake-service.ts'
 import { policy, resultOf } from '../guard/scene.ts'
 
-/** A process that can be frozen: its clock goes on, and its timers do not. */
+/** A process that can be frozen: its clock continues, but its timers stop. */
 function frozen(t: TestContext, options: TachoOptions = {}) {
   const service = new FakeService('approve')
   let slept = 0

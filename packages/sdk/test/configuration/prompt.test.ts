@@ -44,7 +44,7 @@ test('a prompt without placeholders needs no variables', (t) => {
   const fake = fakeTacho()
   t.after(fake.close)
   assert.equal(fake.tacho.prompt('p', 'Be brief.').render(), 'Be brief.')
-  // Untyped hosts may leave them out anywhere.
+  // Hosts without types can omit the variables.
   const render = fake.tacho.prompt('p', 'Greet {{name}}.').render as () => string
   assert.equal(render(), 'Greet {{name}}.')
 })

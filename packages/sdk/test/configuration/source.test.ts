@@ -153,7 +153,7 @@ test('the cache file keeps the last valid configuration across restarts, only fo
   const other = open({ configuration: { cacheFile }, apiKey: 'other' })
   assert.equal(await other.configuration.ready(), false)
 
-  // A changed file is ignored, also if it keeps the tag: the service would confirm it.
+  // The client must ignore a changed file even if its tag is unchanged, because the service would confirm the tag.
   const kept = readFileSync(cacheFile, 'utf8')
   const { etag } = JSON.parse(kept) as { etag: string }
   for (const [before, after] of [

@@ -1,4 +1,4 @@
-/** Where the service offers it (`x-tacho-wait`), a request waits for the next configuration all the time. */
+/** If the service offers `x-tacho-wait`, the client always has a request open that waits for the next configuration. */
 import assert from 'node:assert/strict'
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
@@ -19,7 +19,7 @@ async function start(t: TestContext) {
   const service = await startScriptedService()
   t.after(service.close)
   let release: (answer: Answer) => void = () => undefined
-  /** A wait, until the test answers it. */
+  /** Holds a request until the test answers it. */
   const held: Answer = (response, request) => void (release = (answer) => answer(response, request))
   const open = () => {
     const tacho = new Tacho({ apiKey: 'k', baseUrl: service.url })
@@ -107,7 +107,7 @@ test('a program whose work is over ends while the request waits, and its events 
   assert.ok(labels.includes('last') && labels.includes('late'), labels.join())
 })
 
-/** A program with the SDK, which writes each revision that it hears of. */
+/** A program with the SDK that prints each new revision. */
 const programOf = (url: string, then: string) => `
     import { Socket } from 'node:net'
     import { Tacho } from ${JSON.stringify(fileURLToPath(new URL('../../src/index.ts', import.meta.url)))}
@@ -146,7 +146,7 @@ for (const [reads, listens, stdio] of [
     const exited = once(child, 'exit')
     t.after(() => child.kill())
     await service.until('runtime-config', 2)
-    // It looks at its process ten times.
+    // The client checks its process about ten times in this second.
     await wait(1_000)
     answerHeld(serve('b'))
     const [line] = (await once(child.stdout as Readable, 'data', { signal: AbortSignal.timeout(60_000) })) as [Buffer]

@@ -1,4 +1,4 @@
-/** Vercel's edge runtime, and packages of tests that not every platform has. */
+/** Loads test packages that are not installed on every platform, such as Vercel's edge runtime. */
 import { createRequire } from 'node:module'
 
 /** The exports of a CommonJS package; undefined where it is not installed. */

@@ -1,5 +1,5 @@
 /**
- * A worker that makes its client and delivers in one of the ways of hosts. `variant` is written by the test:
+ * A worker that creates its client and delivers events in one of the ways that hosts use. The test writes `variant`:
  * `client` is module, lazy or each; `delivery` is await, run, flush, client, stream or guard.
  */
 import { Tacho } from '@tacho/sdk'

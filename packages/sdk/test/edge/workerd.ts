@@ -10,7 +10,7 @@ import { installed } from './edge-runtime.ts'
 const workerd = installed('workerd') as { default: string } | undefined
 export const withoutWorkerd = workerd === undefined && 'workerd is not installed for this platform.'
 
-/** Modules of a bundle, by their names. */
+/** Provides these modules, by name, to a bundle. */
 export function written(modules: ReadonlyMap<string, string>): Plugin {
   return {
     name: 'written',
@@ -26,17 +26,17 @@ export function written(modules: ReadonlyMap<string, string>): Plugin {
 export interface Worker {
   readonly name: string
   readonly code: string
-  /** The text of the module of this name. */
+  /** Source of the module `variant`. */
   readonly variant?: string
   readonly flags: readonly string[]
-  /** Rules of the runtime change with it. */
+  /** Compatibility date, which selects the rules of the runtime. */
   readonly date: string
   readonly bindings?: Readonly<Record<string, string>>
 }
 
 const CONDITIONS = ['workerd', 'worker', 'browser']
 
-/** In one file, as `wrangler` does, except the module `variant`. @param entry a file beside this one, or a program. */
+/** Bundles into one file, except the module `variant`, as `wrangler` does. @param entry a file in this folder, or a program. */
 export async function bundled(entry: string, given: Partial<BuildOptions> = {}): Promise<string> {
   const isProgram = entry.includes('\n')
   const { outputFiles } = await build({
@@ -54,7 +54,7 @@ export async function bundled(entry: string, given: Partial<BuildOptions> = {}):
   return outputFiles[0]?.text ?? ''
 }
 
-/** Starts them in one process. Resolves with their addresses by name. */
+/** Starts the workers in one process. Resolves with their addresses by name. */
 export async function startWorkers(t: TestContext, workers: readonly Worker[]): Promise<Map<string, string>> {
   const folder = mkdtempSync(path.join(tmpdir(), 'tacho-workerd-'))
   t.after(() => rmSync(folder, { recursive: true, force: true }))

@@ -14,7 +14,7 @@ const POLICY = {
   action: 'REQUIRE_APPROVAL',
 }
 
-/** What a guarded call ends with if the service changes its answers about approvals so. */
+/** Result of a guarded call if the service's answers about approvals are changed by `change`. */
 async function resultWith(change: (answer: Record<string, unknown>, method: string) => void): Promise<string> {
   const service = new FakeService('approve')
   service.setPolicies([POLICY])

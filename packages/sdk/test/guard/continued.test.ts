@@ -1,4 +1,4 @@
-/** Calls that outlive their process: the next one finds the request, and an approval lets the tool run once. */
+/** Calls that outlive their process: the next process finds the approval request, and one approval runs the tool once. */
 import assert from 'node:assert/strict'
 import { test, type TestContext } from 'node:test'
 import { Tacho, ToolBlockedError, type GuardDefaults, type RunHandle } from '../../src/index.ts'
@@ -32,7 +32,7 @@ function scene(t: TestContext) {
     const refund = tacho.guard((input: object) => ran.push(input), { name: 'refund' })
     return { tacho, refund, ran }
   }
-  /** A person approves all that is asked. */
+  /** A person approves all pending requests. */
   async function decide(): Promise<void> {
     isDecided = true
     const headers = {}
@@ -100,7 +100,7 @@ test('two processes that continue at once run the tool once', async (t) => {
 
 test('a process that makes the same call again finds the first request', async (t) => {
   const { service, client, decide } = scene(t)
-  // The first process was killed: its handle is older than the call.
+  // The first process was killed, so the handle was made before the call.
   const first = client('one')
   const run = first.tacho.startRun()
   const handle = run.toHandle()
@@ -110,7 +110,7 @@ test('a process that makes the same call again finds the first request', async (
   const resumed = next.tacho.resume(handle)
   assert.equal(await resultOf(resumed.within(() => next.refund(INPUT))), 1)
   assert.equal(service.approvals.size, 1)
-  // The next call is another one, here and after the next hand-over.
+  // A further call needs its own approval, here and after the next handover.
   assert.equal(await resultOf(resumed.within(() => next.refund(INPUT))), 'approval_pending')
   assert.equal(service.approvals.size, 2)
   const third = client('three')
@@ -167,13 +167,13 @@ test('in the process that used an approval, the next call with its key asks anew
   assert.equal(await call(first, one), 'approval_pending')
   await decide()
   assert.equal(await call(first, one), 1)
-  // As a tool that pauses after its approval, or a model that gives two calls one id.
+  // A second call with the same key, for example from a tool that pauses after its approval, or a model that repeats an id.
   assert.deepEqual([await call(first, one), service.approvals.size], ['approval_pending', 2])
   await decide()
   assert.equal(await call(first, one), 2)
   const two = client('two')
   assert.equal(await call(two.tacho.resume(first.toHandle()), two), 'approval_pending')
-  // Without the handle, no process knows that this is another call.
+  // This process has a handle from before the calls, so it cannot know that this is a further call.
   const three = client('three')
   assert.equal(await call(three.tacho.resume(handle), three), 'approval_used')
   assert.equal(service.approvals.size, 3)
@@ -208,7 +208,7 @@ test('a key that was continued after its first approval was used is used up agai
   await decide()
   const two = client('two')
   const resumed = two.tacho.resume(handle)
-  // A tool without the key: the waiting call has it.
+  // This tool sets no key: the waiting call has it.
   assert.equal(await resumed.within(() => two.tacho.continueCall(pending.approvalId, two.refund)), 1)
   assert.equal(await resultOf(resumed.within(() => keyed(two)(INPUT))), 'approval_pending')
   assert.equal(service.approvals.size, 3)
@@ -279,7 +279,7 @@ test('if the service does not say that the record is new, the tool does not run'
   }
 })
 
-/** The service stores each record, and its first answer is lost on the way. @param isOld it says of none if it is the same. */
+/** The service stores each issue record, but its first answer is lost. @param isOld its answers have no `isSame`. */
 function loseReceipts(service: FakeService, { isOld = false } = {}): void {
   const { fetch } = service
   const lost = new Set<unknown>()

@@ -155,7 +155,7 @@ test("an error that cannot be read is the tool's own error, and is recorded", as
     const errors = calls.map(({ payload }) => payload['error'])
     assert.deepEqual(
       errors,
-      // Of the second, only the name cannot be read.
+      // The second error has a readable message; only its name cannot be read.
       capture === 'full' ? ['unreadable error', 'unreadable error: hidden'] : ['[left out]', 'unreadable error'],
     )
     assert.equal((await service.issues()).filter(({ detectionType }) => detectionType === 'TOOL_FAILED').length, 2)

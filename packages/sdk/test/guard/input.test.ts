@@ -1,4 +1,4 @@
-/** What a guarded call takes as its input is what is judged, hashed, shown and recorded, and what the tool gets. */
+/** Policies, the hash, approvals, the record and the tool all get the same input of a guarded call. */
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { inputHash } from '@tacho/policy/input/input-hash.ts'
@@ -88,7 +88,7 @@ for (const [name, input] of Object.entries(UNREADABLE)) {
       results.push(...(await service.tacho.run(async () => [await act('refund'), await act('other')])))
     }
     const isLarge = name.startsWith('more values')
-    // A Date is copied, although conditions do not read it, and so is an object whose getters were read.
+    // Dates are copied although conditions do not read them. Objects are copied after their getters were read.
     const isRead = name !== 'a getter that throws'
     const [code, other] = isLarge
       ? ['policy', false]

@@ -54,7 +54,7 @@ test('a run that read what strangers wrote and private data sends nothing outsid
     assert.equal(await call('send_mail', { to: 'a@example.com' }), 'blocked')
     assert.equal(await call('get_customer', { id: 2 }), 'done')
   })
-  // Another run has read nothing.
+  // A new run has no history.
   await tacho.run({}, async () => assert.equal(await call('send_mail', { to: 'a@example.com' }), 'done'))
 })
 

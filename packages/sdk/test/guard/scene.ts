@@ -1,10 +1,10 @@
-/** Parts of the tests of guarded calls. */
+/** Helpers for the tests of guarded calls. */
 import type { TestContext } from 'node:test'
 import { ToolBlockedError, type LocalPolicy } from '../../src/index.ts'
 import { hostRuntime } from '../../src/delivery/runtime.ts'
 import { fakeTacho, type FakeOptions } from '../../src/testing/fake-tacho.ts'
 
-// A slow machine is no late start.
+// A slow machine must not count as a late start.
 hostRuntime.lateStartMs = Infinity
 
 export function policy(action: string, condition = 'tool.name == "refund"', severity = 'HIGH'): LocalPolicy {
@@ -17,7 +17,7 @@ export function fake(t: TestContext, options: FakeOptions = {}) {
   return service
 }
 
-/** The code of the refusal, or what the call returned. */
+/** The result of the call, or the code of its refusal. */
 export async function resultOf(act: Promise<unknown>): Promise<unknown> {
   try {
     return await act

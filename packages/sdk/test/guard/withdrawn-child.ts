@@ -1,4 +1,4 @@
-/** Waits for a person until a signal ends it; prints what its service stores. */
+/** A process whose call waits for a person until a signal ends the process. Prints what its service stores. */
 import { writeSync } from 'node:fs'
 import { Tacho } from '../../src/index.ts'
 import { FakeService } from '../../src/testing/fake-service.ts'

@@ -1,4 +1,4 @@
-/** A caller that leaves while its call waits for a person: nothing runs under that approval, and the next call asks anew. */
+/** If a caller gives up while its call waits for a person, the approval runs nothing, and the next call asks again. */
 import assert from 'node:assert/strict'
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
@@ -46,7 +46,7 @@ function scene(t: TestContext) {
   return {
     service,
     client,
-    /** A person approves all that was asked. */
+    /** A person approves all requests. */
     async decide() {
       isDecided = true
       for (const id of service.approvals.keys())
@@ -56,7 +56,7 @@ function scene(t: TestContext) {
     expire: (ms: number) => (expiresIn = ms),
     async asked(count = 1) {
       while (service.approvals.size < count) await new Promise((resolve) => setTimeout(resolve, 5))
-      // Its answer has arrived.
+      // Wait until the client has received the answer.
       await new Promise((resolve) => setTimeout(resolve, 30))
     },
     reasons: () =>
@@ -70,7 +70,7 @@ const idOf = (approval: unknown): string => (approval as { id: string }).id
 
 type Client = ReturnType<ReturnType<typeof scene>['client']>
 
-/** Each leaves one call waiting, and says how it ended. */
+/** Ways to give up. Each leaves one call waiting and returns how the call ended. */
 const WAYS: Record<
   string,
   { reason: string; code: string; leave(client: Client, asked: () => Promise<void>): Promise<unknown> }
@@ -163,7 +163,7 @@ for (const [way, { reason, code, leave }] of Object.entries(WAYS)) {
     const call = { name: 'refund', input: INPUT, approvalWaitMs: 0 }
     const again = ({ tacho, ran }: Client, run: Run, key?: string) =>
       resultOf(run.within(() => tacho.guardedCall({ ...call, key, call: (input) => ran.push(input) })))
-    // The next process has a handle from before the call, or none.
+    // The next process has only a handle from before the call.
     const next = client('one')
     const runs: readonly [Client, Run][] = [
       [one, one.tacho.resume(before)],

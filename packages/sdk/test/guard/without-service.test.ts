@@ -13,7 +13,7 @@ function policy(action: string): LocalPolicy {
   return { policyId: action, name: action, version: '1', condition, severity: 'HIGH', action }
 }
 
-/** What calls of these tools end with. */
+/** The results of one call of each tool. */
 async function resultsOf({ tacho }: { readonly tacho: Tacho }, names: readonly string[], rules = {}) {
   const results: unknown[] = []
   for (const name of names) {
@@ -40,14 +40,14 @@ function offline(t: TestContext, options: FakeOptions = {}) {
   return service
 }
 
-/** Writes the file as a client does that reaches the service. */
+/** Makes a client that reaches the service write the file. */
 async function fill(file: string): Promise<void> {
   const service = fakeTacho({
     deployedPolicies: [policy('BLOCK'), policy('REQUIRE_APPROVAL')],
     configuration: { cacheFile: file },
   })
   assert.deepEqual(await resultsOf(service, ['other', 'block']), ['ran', 'policy'])
-  // The file is written behind the decision.
+  // The client writes the file after the decision.
   while (!existsSync(file)) await setTimeout(5)
   await service.close()
 }
@@ -80,7 +80,7 @@ test('a file that is too old, or of another kind of age, counts as none', async 
   await fill(file)
   for (const cacheMaxAgeMs of [-3_600_000, NaN]) {
     const service = offline(t, { configuration: { cacheFile: file, cacheMaxAgeMs } })
-    // Without this, the file is not read yet.
+    // Wait, because the client reads the file in the background.
     assert.equal(await service.tacho.configuration.ready(), false)
     assert.deepEqual(await resultsOf(service, ['other'], { configurationWaitMs: 0 }), ['not_configured'])
   }

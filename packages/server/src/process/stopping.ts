@@ -6,8 +6,8 @@ import type { FastifyInstance } from 'fastify'
 
 const LOOK_MS = 20
 /**
- * Turns in which connections are still accepted, at least one in each. The kernel would reset connections that it has
- * made but this process has not accepted.
+ * Before it stops listening, the server accepts connections for this many turns of the event loop, at least one in each.
+ * The kernel resets established connections that this process has not accepted.
  */
 const ACCEPTING_TURNS = 16
 /** How long a new connection may take to send its first request, which the balancer no longer sends to another node. */

@@ -4,7 +4,7 @@ import { NestFactory } from '@nestjs/core'
 import { Tacho, ToolBlockedError } from '@tacho/sdk'
 import { recordClient } from '@tacho/sdk/openai'
 
-/** A provider of the program. */
+/** A provider of this program, not of the SDK. */
 @Injectable()
 class Recorder extends Tacho implements OnApplicationShutdown {
   constructor() {

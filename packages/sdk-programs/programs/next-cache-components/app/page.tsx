@@ -2,7 +2,7 @@ import { Tacho } from '@tacho/sdk'
 
 const tacho = new Tacho()
 
-/** Rendered while it is built. */
+/** A page that Next.js renders during the build. */
 export default async function Page() {
   const text = await tacho.run({ agentName: 'prerendered' }, (run) => {
     run.step('rendered')

@@ -1,6 +1,6 @@
 import { Tacho } from '@tacho/sdk'
 
-/** One client for each runtime of this program. */
+/** Each runtime of this program has one client. */
 export const tacho = new Tacho({
   configuration: { refreshMs: 1_000 },
   onDiagnostic: ({ code, message }) => console.log(`tacho ${code}: ${message}`),

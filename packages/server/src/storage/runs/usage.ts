@@ -265,7 +265,8 @@ export function latencyAt(bucket: number): number {
 }
 
 /**
- * In thousandths of a bucket: half the width of a former bucket, and the place in a bucket that `latencyAt` returns.
+ * Both are thousandths of a bucket. HALF_FORMER: half the width of a former bucket. SHOWN: the place inside a bucket of the
+ * latency that `latencyAt` returns.
  */
 const HALF_FORMER = Math.round((Math.LN2 / FORMER_PER_DOUBLING / LOG_FACTOR / 2) * 1_000)
 const SHOWN = Math.round((Math.log((FACTOR + 1) / 2) / LOG_FACTOR) * 1_000)

@@ -46,8 +46,8 @@ export function recordTransactions(): Transaction[] {
 }
 
 /**
- * Makes failed copies of clients of this process look as on Citus until the returned function is called: an internal error,
- * with the message of the machine that has the shard.
+ * Makes each failed COPY of this process fail as on Citus: with an internal error and the message of the machine that has
+ * the shard. The returned function undoes this.
  */
 export function failCopiesAsOnCitus(): () => void {
   const send = pg.Client.prototype.query as (this: pg.Client, ...args: unknown[]) => unknown

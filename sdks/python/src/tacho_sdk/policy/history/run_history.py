@@ -277,7 +277,7 @@ class RunHistory:
             if self._unread and next(self._unread[0], _DONE) is _DONE:
                 self._unread.popleft()
         except BaseException as error:
-            # Also for an interrupt of the host. The rest of this output is never read.
+            # BaseException, because the host may interrupt the read. The rest of this output is then never read.
             self._values.is_full = True
             if self._unread:
                 self._unread.popleft()

@@ -4,7 +4,7 @@ export const dynamic = 'force-dynamic'
 
 const encoder = new TextEncoder()
 
-/** Calls its tool after the Response was returned, as a streaming model does. */
+/** Calls its tool after it has returned the Response, as agents with a streaming model do. */
 export const GET = (request: Request) => {
   const how = new URL(request.url).searchParams.get('how') ?? 'ends'
   return tacho.withRun({ agentName: `stream ${how}` }, () => {
