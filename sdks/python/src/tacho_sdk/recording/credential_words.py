@@ -87,7 +87,7 @@ def may_hold_forms(text: str) -> bool:
 
 
 def lower_of(text: str) -> str:
-    """Lower case of the same length: only this letter has a longer one. A byte order mark becomes a space, as which it counts."""
+    """Lower case of the same length: only this letter has a longer one. A byte order mark counts as a space."""
     return text.replace("\u0130", "I").replace("\ufeff", " ").lower()
 
 
