@@ -20,7 +20,8 @@ const P99_MS = 20
 const TIMELINES = 500
 const POSTGRES_EVENTS_MAX = 200_000
 
-const about = (events: string, runs: string) => `Before the measurement, the store has ${events} events of ${runs} runs.`
+const about = (events: string, runs: string) =>
+  `Before the measurement, the store has ${events} events of ${runs} runs.`
 
 export const reads = onBoth({
   sqlite: ['reads', 'Reading while recording'],
