@@ -24,16 +24,16 @@ import { assertAtFirstAnswer, withOtherInput, withOtherOrder } from './twisted-t
 
 const AGENTS = fileURLToPath(new URL('replay_agents.py', import.meta.url))
 const FORKED = fileURLToPath(new URL('forked.py', import.meta.url))
-/** What its agents load, but the SDK. */
+/** What its agents load, with the SDK: that makes no client and reads no variable before a program says so. */
 const FRAMEWORKS = {
-  openai: ['openai'],
-  openai_responses: ['openai'],
-  anthropic: ['anthropic'],
-  langgraph: ['langchain_openai', 'langgraph.prebuilt'],
-  pydantic_ai: ['pydantic_ai', 'pydantic_ai.models.openai'],
-  openai_agents: ['agents'],
+  openai: ['openai', 'tacho_sdk.integrations.openai'],
+  openai_responses: ['openai', 'tacho_sdk.integrations.openai'],
+  anthropic: ['anthropic', 'tacho_sdk.integrations.anthropic'],
+  langgraph: ['langchain_openai', 'langgraph.prebuilt', 'tacho_sdk.integrations.langchain'],
+  pydantic_ai: ['pydantic_ai', 'pydantic_ai.models.openai', 'tacho_sdk.integrations.pydantic_ai'],
+  openai_agents: ['agents', 'tacho_sdk.integrations.openai_agents'],
   // Its import starts threads, which a copy of the process would not have.
-  crewai: [],
+  crewai: ['tacho_sdk'],
 }
 /** CrewAI reports to its makers otherwise, and asks whether it may. */
 const QUIET = { CREWAI_DISABLE_TELEMETRY: 'true', CREWAI_TRACING_ENABLED: 'false', OTEL_SDK_DISABLED: 'true' }
