@@ -2,6 +2,7 @@
  * A thread that runs command lines in turn, because loading the command takes most of a command's processor time. Each has
  * separate arguments, variables, streams and exit code, and ends when all of its timers, files and threads have ended.
  */
+import { globalAgent } from 'node:http'
 import { setTimeout as wait } from 'node:timers/promises'
 import { Readable, Writable } from 'node:stream'
 import { parentPort, workerData } from 'node:worker_threads'
@@ -22,7 +23,7 @@ export interface Answer {
 const port = parentPort
 if (port === null) throw new Error('This module is a thread.')
 
-/** Where Node keeps the connections of `fetch`. */
+/** Where Node keeps the connections of `fetch`; those of node:http are in its `globalAgent`. */
 const CONNECTIONS = Symbol.for('undici.globalDispatcher.2')
 const MOMENT_MS = 2
 
@@ -76,6 +77,7 @@ function replaceStream(name: 'stdout' | 'stderr'): () => string {
 
 /** Closes connections, as the end of a process does: a connection with an unread answer still counts among the resources. */
 async function closeConnections(): Promise<void> {
+  globalAgent.destroy()
   const globals = globalThis as unknown as Record<symbol, { destroy(): Promise<void> } | undefined>
   const connections = globals[CONNECTIONS]
   if (connections === undefined) return

@@ -73,10 +73,11 @@ async function sendTwice(send: () => Promise<Response>, signal: AbortSignal): Pr
 
 function requestOf(connection: Connection, endpoint: Endpoint, callInput: Given, signal: AbortSignal): RequestInit {
   const { body } = callInput
-  const headers = new Headers(connection.headers)
-  if (endpoint.creates) headers.set(IDEMPOTENCY_KEY, newKey())
-  if (body !== undefined) headers.set('Content-Type', 'application/json')
-  for (const [name, value] of Object.entries(callInput.headers ?? {})) if (value !== undefined) headers.set(name, value)
+  // A record, because the first `new Headers()` loads all of Node's fetch.
+  const headers: Record<string, string> = { ...connection.headers }
+  if (endpoint.creates) headers[IDEMPOTENCY_KEY] = newKey()
+  if (body !== undefined) headers['Content-Type'] = 'application/json'
+  for (const [name, value] of Object.entries(callInput.headers ?? {})) if (value !== undefined) headers[name] = value
   return {
     method: endpoint.method ?? 'GET',
     headers,

@@ -2,6 +2,7 @@
 import { retryAfterMs } from '@tacho/client/read-reply.ts'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { delayMs } from '../../../sdk/src/delivery/retry.ts'
+import { httpFetch } from './http-fetch.ts'
 
 const MOST_REPEATS = 4
 /** Maximum milliseconds of all waits together. They must stay below the client's timeout. */
@@ -9,7 +10,7 @@ const MOST_WAIT_MS = 20_000
 const REPEATED = new Set([429, 503])
 
 /** A `fetch` that retries reads. Other requests are sent once. */
-export function patientFetch(fetch = globalThis.fetch, random = Math.random): typeof globalThis.fetch {
+export function patientFetch(fetch = httpFetch, random = Math.random): typeof globalThis.fetch {
   return async (target, request) => {
     let left = MOST_WAIT_MS
     for (let attempt = 0; ; attempt++) {

@@ -9,6 +9,7 @@ import { IMPORT_HEADER } from '@tacho/contract/engine/words.ts'
 import { LIMITS } from '@tacho/contract/engine/limits.ts'
 import { readBatchAnswer } from '../../../sdk/src/delivery/answer.ts'
 import { delayMs } from '../../../sdk/src/delivery/retry.ts'
+import { httpFetch } from '../engine/http-fetch.ts'
 import { sentenceOf } from '../engine/operator-client.ts'
 import { failed } from '../engine/stop.ts'
 
@@ -56,7 +57,7 @@ const PATIENCE: Patience = { sleep: (ms) => sleep(ms), random: Math.random }
 /** `url` comes from `readUrl`. */
 export function openRecorder(url: string, apiKey: string, options: RecorderOptions = {}): Recorder {
   const { onTrouble = () => undefined, patience = PATIENCE, isImport = false } = options
-  const client = createPublicClient({ url, apiKey, ...(isImport ? { fetch: fetchAsImport } : {}) })
+  const client = createPublicClient({ url, apiKey, fetch: isImport ? fetchAsImport : httpFetch })
   let hasTold = false
   return {
     async record(events) {
@@ -118,11 +119,8 @@ export function openRecorder(url: string, apiKey: string, options: RecorderOptio
   }
 }
 
-const fetchAsImport: typeof fetch = (address, init) => {
-  const headers = new Headers(init?.headers)
-  headers.set(IMPORT_HEADER, 'true')
-  return fetch(address, { ...init, headers })
-}
+const fetchAsImport: typeof fetch = (address, init) =>
+  httpFetch(address, { ...init, headers: { ...(init?.headers as Record<string, string>), [IMPORT_HEADER]: 'true' } })
 
 /** Sorts the events of a batch by the server's verdicts. */
 function verdicts(batch: PackedEvent[], result: BatchResult): { left: PackedEvent[]; refused: RefusedEvent[] } {

@@ -7,6 +7,7 @@ import { throwing } from '@tacho/client/throwing.ts'
 import { inputHash } from '@tacho/policy/input/input-hash.ts'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { orNull } from '../../engine/find-by-id.ts'
+import { httpFetch } from '../../engine/http-fetch.ts'
 import { Refused, type OperatorClient } from '../../engine/operator-client.ts'
 import type { Recorder } from '../recorder-client.ts'
 import type { Place } from '../../tenants/tenants.ts'
@@ -120,7 +121,7 @@ async function isUnrecorded({ operator, place }: Stage, runId: string): Promise<
 }
 
 function publicClient({ url, apiKey }: Pick<Stage, 'url' | 'apiKey'>) {
-  return throwing(createPublicClient({ url, apiKey }), (result) => new Refused(url, result))
+  return throwing(createPublicClient({ url, apiKey, fetch: httpFetch }), (result) => new Refused(url, result))
 }
 
 /** A refund that requires a person: it still waits, or it was decided and continued. */

@@ -1,0 +1,60 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { gzipSync } from 'node:zlib'
+import { startHttpServer } from '../../../client/test/http-server.ts'
+import { httpFetch } from '../../src/engine/http-fetch.ts'
+import { unreachable } from '../../src/engine/operator-client.ts'
+
+test('a request arrives with its body and headers; a redirect, an empty and a packed reply are answers', async (t) => {
+  const bodies: string[] = []
+  const { url, requests } = await startHttpServer(t, (request, response) => {
+    let body = ''
+    request.on('data', (chunk: Buffer) => (body += chunk.toString()))
+    request.on('end', () => {
+      bodies.push(body)
+      if (request.url === '/packed')
+        response.writeHead(200, { 'content-encoding': 'gzip' }).end(gzipSync('ä'.repeat(100_000)))
+      else if (request.url === '/moved') response.writeHead(302, { Location: '/packed' }).end('moved')
+      else response.writeHead(204).end()
+    })
+  })
+  const headers = { 'Content-Type': 'text/plain' }
+  const empty = await httpFetch(`${url}/none`, { method: 'DELETE', headers, body: 'größer' })
+  assert.deepEqual([empty.status, empty.ok, empty.body, await empty.text()], [204, true, null, ''])
+  assert.deepEqual(
+    [requests[0]?.method, requests[0]?.headers['content-type'], bodies[0]],
+    ['DELETE', 'text/plain', 'größer'],
+  )
+  const moved = await httpFetch(new URL('/moved', url))
+  assert.deepEqual([moved.status, moved.ok, moved.headers.get('location')], [302, false, '/packed'])
+  assert.equal(await moved.text(), 'moved')
+  assert.equal(await (await httpFetch(`${url}/packed`)).text(), 'ä'.repeat(100_000))
+})
+
+test('the reason of an end reaches the caller: before the reply, within it, and of the network', async (t) => {
+  const { url } = await startHttpServer(t, (request, response) => {
+    if (request.url === '/part') response.writeHead(200).write('part')
+    if (request.url === '/lost')
+      response.writeHead(200, { 'content-length': '9' }).write('part', () => request.destroy())
+  })
+  const late = () => AbortSignal.timeout(200)
+  const isTimeout = (error: unknown) => unreachable('http://x', error).includes('the request timed out')
+  await assert.rejects(httpFetch(url, { signal: late() }), isTimeout)
+  await assert.rejects((await httpFetch(`${url}/part`, { signal: late() })).text(), isTimeout)
+  await assert.rejects(httpFetch(url, { signal: AbortSignal.abort() }), { name: 'AbortError' })
+  await assert.rejects((await httpFetch(`${url}/lost`)).text(), (error) =>
+    unreachable('http://x', error).includes('the connection was lost'),
+  )
+  await assert.rejects(httpFetch('http://127.0.0.1:1'), (error) =>
+    unreachable('http://x', error).includes('the connection was refused'),
+  )
+})
+
+test('a reader that stops ends the connection', async (t) => {
+  const { promise, resolve } = Promise.withResolvers<void>()
+  const { url } = await startHttpServer(t, (_, response) => {
+    response.once('close', resolve).writeHead(200).write('part')
+  })
+  await (await httpFetch(url)).body?.cancel()
+  await promise
+})
