@@ -51,6 +51,22 @@ const HOOK = {
     },
   ],
 }
+/**
+ * `import` of node:http reads all its exports; that of `WebSocket` loads Node's fetch, which takes as long as the rest of a
+ * short command.
+ */
+const HTTP_ALONE = {
+  name: 'node:http without its fetch',
+  setup: ({ onResolve, onLoad }) => {
+    onResolve({ filter: /^node:http$/ }, ({ path: name, kind }) =>
+      kind === 'import-statement' ? { path: name, namespace: 'alone' } : undefined,
+    )
+    onLoad({ filter: /.*/, namespace: 'alone' }, ({ path: name }) => ({
+      contents: `module.exports = process.getBuiltinModule('${name}')`,
+    }))
+  },
+}
+
 /** A test compares this list with all calls of moduleUrl(). */
 export const THREADS = {
   writer: 'packages/server/src/storage/sqlite/writer.ts',
@@ -103,6 +119,7 @@ export async function writeProgram(folder) {
     banner: {
       js: "import { createRequire as requireFrom } from 'node:module'\nconst require = requireFrom(import.meta.url)",
     },
+    plugins: [HTTP_ALONE],
     metafile: true,
     write: false,
     logLevel: 'warning',

@@ -3,7 +3,7 @@ import { readdirSync, readFileSync, statSync } from 'node:fs'
 import path from 'node:path'
 import { Tacho } from '@tacho/sdk'
 import { openState, type Account } from '../state.ts'
-import { httpFetch } from './http-fetch.ts'
+import { httpFetch } from '../http-fetch.ts'
 import { openLastDecisions, type LastDecision } from './session/last-decisions.ts'
 import { projectOf } from './written-paths.ts'
 

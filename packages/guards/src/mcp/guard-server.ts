@@ -2,6 +2,7 @@
 import type { Readable, Writable } from 'node:stream'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { Tacho } from '@tacho/sdk'
+import { httpFetch } from '../http-fetch.ts'
 import { openState, stateRoot, type Account } from '../state.ts'
 import { writeLine } from './child-server.ts'
 import type { ServerConnection } from './connection.ts'
@@ -41,6 +42,7 @@ export async function guardServer({
   const tacho = new Tacho({
     apiKey: account.apiKey,
     baseUrl: account.url,
+    fetch: httpFetch,
     clientId: state.clientId,
     spool: state.spool,
     configuration: { cacheFile: state.configurationFile },

@@ -8,14 +8,15 @@ import type { TachoOptions } from '@tacho/sdk'
 type Fetch = NonNullable<TachoOptions['fetch']>
 
 export const httpFetch: Fetch = async (url, { method, headers, body, signal }) => {
-  const { request: send } = await (url.startsWith('https:') ? import('node:https') : import('node:http'))
+  // An import would read all exports of node:http, and so load all of the built-in fetch.
+  const { request: send } = process.getBuiltinModule(url.startsWith('https:') ? 'node:https' : 'node:http')
   return new Promise((resolve, reject) => {
     const options = { method, headers, ...(signal instanceof AbortSignal && { signal }) }
     const request = send(url, options, (reply) => {
       const get = (name: string) => String(reply.headers[name.toLowerCase()] ?? '') || null
       resolve({ status: reply.statusCode ?? 0, headers: { get }, body: { getReader: () => readerOf(reply) } })
     })
-    request.once('error', reject)
+    request.on('error', reject)
     request.end(body)
   })
 }
