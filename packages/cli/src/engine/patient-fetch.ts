@@ -2,7 +2,7 @@
 import { retryAfterMs } from '@tacho/client/read-reply.ts'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { delayMs } from '../../../sdk/src/delivery/retry.ts'
-import { httpFetch } from './http-fetch.ts'
+import { httpFetch } from '@tacho/guards/http-fetch.ts'
 
 const MOST_REPEATS = 4
 /** Maximum milliseconds of all waits together. They must stay below the client's timeout. */

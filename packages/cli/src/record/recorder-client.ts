@@ -9,7 +9,7 @@ import { IMPORT_HEADER } from '@tacho/contract/engine/words.ts'
 import { LIMITS } from '@tacho/contract/engine/limits.ts'
 import { readBatchAnswer } from '../../../sdk/src/delivery/answer.ts'
 import { delayMs } from '../../../sdk/src/delivery/retry.ts'
-import { httpFetch } from '../engine/http-fetch.ts'
+import { httpFetch } from '@tacho/guards/http-fetch.ts'
 import { sentenceOf } from '../engine/operator-client.ts'
 import { failed } from '../engine/stop.ts'
 

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { gzipSync } from 'node:zlib'
 import { startHttpServer } from '../../../client/test/http-server.ts'
-import { httpFetch } from '../../src/engine/http-fetch.ts'
+import { httpFetch } from '@tacho/guards/http-fetch.ts'
 import { unreachable } from '../../src/engine/operator-client.ts'
 
 test('a request arrives with its body and headers; a redirect, an empty and a packed reply are answers', async (t) => {
@@ -25,6 +25,8 @@ test('a request arrives with its body and headers; a redirect, an empty and a pa
     [requests[0]?.method, requests[0]?.headers['content-type'], bodies[0]],
     ['DELETE', 'text/plain', 'größer'],
   )
+  await httpFetch(`${url}/none`, { method: 'PUT', body: gzipSync('größer') })
+  assert.equal(requests[1]?.headers['content-length'], String(gzipSync('größer').length))
   const moved = await httpFetch(new URL('/moved', url))
   assert.deepEqual([moved.status, moved.ok, moved.headers.get('location')], [302, false, '/packed'])
   assert.equal(await moved.text(), 'moved')
@@ -45,6 +47,7 @@ test('the reason of an end reaches the caller: before the reply, within it, and 
   await assert.rejects((await httpFetch(`${url}/lost`)).text(), (error) =>
     unreachable('http://x', error).includes('the connection was lost'),
   )
+  await assert.rejects(httpFetch(url, { method: 'PUT', body: new URLSearchParams() }), TypeError)
   await assert.rejects(httpFetch('http://127.0.0.1:1'), (error) =>
     unreachable('http://x', error).includes('the connection was refused'),
   )

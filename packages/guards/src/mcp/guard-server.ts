@@ -2,7 +2,6 @@
 import type { Readable, Writable } from 'node:stream'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { Tacho } from '@tacho/sdk'
-import { httpFetch } from '../http-fetch.ts'
 import { openState, stateRoot, type Account } from '../state.ts'
 import { writeLine } from './child-server.ts'
 import type { ServerConnection } from './connection.ts'
@@ -42,7 +41,6 @@ export async function guardServer({
   const tacho = new Tacho({
     apiKey: account.apiKey,
     baseUrl: account.url,
-    fetch: httpFetch,
     clientId: state.clientId,
     spool: state.spool,
     configuration: { cacheFile: state.configurationFile },

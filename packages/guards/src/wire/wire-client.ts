@@ -1,6 +1,5 @@
 /** The Tacho client of a proxy, and its delivery at the end. */
 import { Tacho } from '@tacho/sdk'
-import { httpFetch } from '../http-fetch.ts'
 import { openState, type Account, type State } from '../state.ts'
 
 export interface WireClientOptions {
@@ -26,7 +25,6 @@ export function openWireClient({ account, capture, warn }: WireClientOptions): W
   const tacho = new Tacho({
     apiKey: account.apiKey,
     baseUrl: account.url,
-    fetch: httpFetch,
     clientId: state?.clientId,
     spool: state?.spool,
     capture,
