@@ -1,6 +1,6 @@
 /** Files are read once and sent from one shared buffer, so that unread answers hold neither copies nor open files. */
 import { createHash } from 'node:crypto'
-import { existsSync, globSync, statSync } from 'node:fs'
+import { existsSync, readdirSync, statSync } from 'node:fs'
 import { readFile, stat } from 'node:fs/promises'
 import path from 'node:path'
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
@@ -76,7 +76,8 @@ export function serveFolder(app: FastifyInstance, prefix: string, folder: string
     const time = statSync(folder, { throwIfNoEntry: false })?.mtimeMs
     if (time === undefined || time === folderTime) return
     folderTime = time
-    const files = globSync('**/*.*', { cwd: folder })
+    // A glob takes 30 ms of the start: Node loads its code first.
+    const files = readdirSync(folder, { recursive: true, encoding: 'utf8' }).filter((name) => path.extname(name) !== '')
     senders = new Map(files.map((file) => [file.split(path.sep).join('/'), sender(path.join(folder, file), options)]))
   }
   relist()

@@ -1,5 +1,5 @@
 /** Serves the docs of the running version, also offline. Renders a page when it is first read, so the docs need no build. */
-import { existsSync, globSync } from 'node:fs'
+import { existsSync, readdirSync } from 'node:fs'
 import { readFile } from 'node:fs/promises'
 import path from 'node:path'
 import type { FastifyInstance, FastifyReply } from 'fastify'
@@ -27,7 +27,8 @@ function guidePages(): GuidePages {
     [FRONT, PREFIX],
     [path.join(ROOT, 'packages/policy/README.md'), `${PREFIX}/policy-language`],
   ])
-  for (const file of globSync('**/*.md', { cwd: DOCS }).sort()) {
+  const files = readdirSync(DOCS, { recursive: true, encoding: 'utf8' }).filter((name) => name.endsWith('.md'))
+  for (const file of files.sort()) {
     const name = file.replace(/(^|\/)README\.md$/, '').replace(/\.md$/, '')
     if (name !== '') pages.set(path.join(DOCS, file), `${PREFIX}/${name}`)
   }
