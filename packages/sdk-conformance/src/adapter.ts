@@ -7,7 +7,7 @@ import { once } from 'node:events'
 import { createInterface } from 'node:readline'
 
 export interface Adapter {
-  /** Starts another process of the same program, with more variables. */
+  /** Starts another process of the same program, with additional environment variables. */
   again(variables: Readonly<Record<string, string>>): Adapter
   /** Rejects if the adapter answers with an error, or ends. */
   send<Result = unknown>(op: string, args?: object): Promise<Result>

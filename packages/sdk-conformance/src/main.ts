@@ -7,7 +7,7 @@ import { parseArgs } from 'node:util'
 import { startAdapter } from './adapter.ts'
 import { runRule, RULES } from './suite.ts'
 
-/** Rules mostly wait for timers. */
+/** Rules that run at the same time: most of them wait for timers. */
 const AT_ONCE = 6
 
 const { values, positionals } = parseArgs({

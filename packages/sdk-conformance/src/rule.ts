@@ -1,6 +1,6 @@
 import type { ScriptedService } from './scripted-service.ts'
 
-/** The agent's release, with which every client is started. */
+/** The release that every client gets as an option. */
 export const RELEASE = '2026.11.3'
 
 /** A client of the SDK under test, with a separate service. */
@@ -10,7 +10,7 @@ export interface Subject {
   readonly apiKey: string
   /** Records one event and returns its id. */
   record(event?: object): Promise<string>
-  /** Judges the run, or another one if a `runId` is given. Returns the event's id; null if it is no score. */
+  /** Scores the run, or the run `runId`. Returns the event's id; null if the score is invalid. */
   score(score: object): Promise<string | null>
   /** Waits until recorded events are delivered, or the time is up. */
   flush(timeoutMs?: number): Promise<void>
@@ -23,7 +23,7 @@ export interface Subject {
   handle(): Promise<object>
   /** Continues a waiting call with the arguments in the handle. */
   proceed(call: { approvalId: string; toolName: string }): Promise<Called>
-  /** Another process with a client id of its own, which resumes the run. */
+  /** Starts another process, with a separate client id, that resumes the run. */
   next(handle: object): Promise<Subject>
   /** Changes the input object of a call while it waits. */
   changeInput(callId: string, input: object): Promise<void>
@@ -37,7 +37,7 @@ export interface Subject {
   elsewhere(): number
 }
 
-/** `input`: what the tool got. `approvalId`: of a pending call. `output`: what the caller got, in a replay. */
+/** `input`: of the tool. `approvalId`: of a pending call. `output`: what the caller gets in a replay. */
 export interface Called {
   ran: boolean
   output?: unknown
@@ -52,7 +52,7 @@ export interface GuardedCall {
   toolName: string
   input: object
   approvalTimeoutMs: number
-  /** How long the process waits before the call is pending. Default: until the approval's end. */
+  /** How long the call waits for a decision before it ends as pending. Default: until the approval ends. */
   approvalWaitMs?: number
 }
 
@@ -70,7 +70,7 @@ export interface Rule {
   readonly id: string
   /** The rule in a sentence. */
   readonly title: string
-  /** The service is a tape. The adapter is started for this rule, with its address in TACHO_REPLAY. */
+  /** The service is the host of a replay. The rule gets a separate adapter, with the host's address in TACHO_REPLAY. */
   readonly isReplay?: true
   run(subject: Subject): Promise<void>
 }

@@ -1,4 +1,4 @@
-/** Every rule, and how one is run. */
+/** All rules, and the function that runs one. */
 import { randomBytes, randomUUID } from 'node:crypto'
 import type { Adapter } from './adapter.ts'
 import { RELEASE, type Rule, type Subject } from './rule.ts'

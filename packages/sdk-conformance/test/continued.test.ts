@@ -1,6 +1,6 @@
 /**
- * A process is killed while it waits for a person. The person approves on the command line, and the next process continues, in
- * the same language or the other one: twice at once, and again.
+ * A process is killed while it waits for a person. The person approves on the command line. Then two processes continue the
+ * call at once, and one more later, in the same language or the other one. The tool must run once.
  */
 import assert from 'node:assert/strict'
 import { spawn, type ChildProcess } from 'node:child_process'
@@ -68,7 +68,7 @@ for (const [first, second, third] of PAIRS) {
     waiting.child.kill('SIGKILL')
     await waiting.closed
     await server.text('approvals', 'approve', id)
-    // Its handle is older than the call. Both make the call again.
+    // The handle is older than the call, so both processes make the call again.
     const both = [
       start(second, 'again', ...at, JSON.stringify(handle)),
       start(third, 'again', ...at, JSON.stringify(handle)),

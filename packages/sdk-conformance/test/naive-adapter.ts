@@ -1,4 +1,4 @@
-/** An SDK that breaks every rule in the most likely way. */
+/** An SDK that breaks rules in the ways that are most likely. */
 import { createHash, randomUUID } from 'node:crypto'
 import { createInterface } from 'node:readline'
 import { setTimeout as sleep } from 'node:timers/promises'

@@ -24,13 +24,13 @@ const run = promisify(execFile)
 const TESTS_MS = 1_200_000
 const INTEGRATIONS = 'tests/integrations'
 
-/** Fails with the end of what the program wrote. */
+/** Runs a program. If it fails, the error has the end of its output. */
 async function runPython(
   args: readonly string[],
   variables: Record<string, string> = {},
   program = interpreter,
 ): Promise<void> {
-  // The plugins of frameworks would load the frameworks, also into tests without them.
+  // No pytest plugins: those of frameworks would load the frameworks into every test.
   const own = { PYTHONPATH: path.join(PYTHON_SDK, 'src'), PYTEST_DISABLE_PLUGIN_AUTOLOAD: '1' }
   const env = { ...process.env, ...own, ...variables }
   try {
@@ -41,10 +41,10 @@ async function runPython(
   }
 }
 
-/** What fragments leave out. */
+/** Code that fragments need. */
 const PRELUDE = 'import tacho_sdk as tacho\n\nrun = tacho.start_run()\n'
 
-/** Each block of each page as a file; the fragments of the guide to recording as one. */
+/** Writes each block of each page to a file, and all fragments of the guide to recording to one file. */
 function writeBlocks(folder: string): string[] {
   mkdirSync(folder)
   const root = path.join(PYTHON_SDK, '../..')
@@ -69,7 +69,7 @@ describe('the Python SDK', { skip: withoutPython }, () => {
     const ruff = ['--cache-dir', path.join(cache, 'ruff'), '.']
     await runPython(['-m', 'ruff', 'check', '--quiet', ...ruff])
     await runPython(['-m', 'ruff', 'format', '--check', ...ruff])
-    // With the code of the pages, as a module of its own: in it, only the user's own functions may be untyped.
+    // Check the code of the pages too, as a separate module. Only there, functions may be untyped, because they are the user's.
     const folder = mkdtempSync(path.join(tmpdir(), 'tacho-pages-'))
     t.after(() => rmSync(folder, { recursive: true }))
     const blocks = writeBlocks(path.join(folder, 'page_blocks'))
@@ -85,7 +85,7 @@ test('real programs record and guard with the Python SDK', { skip: withoutProgra
   runPython(['-m', 'pytest', 'tests/test_real_programs.py'], {}, programsInterpreter),
 )
 
-// Both at once: a test of them often waits. Those of the integrations load every framework.
+// Run both groups at once, because their tests often wait. The tests of the integrations load every framework.
 describe('the tests of the Python SDK pass, with a real service', { skip: withoutPython, concurrency: 2 }, () => {
   let server: TestServer
   before(async () => {
@@ -108,7 +108,7 @@ describe('the tests of the Python SDK pass, with a real service', { skip: withou
   }
 })
 
-// Most rules wait for a timer.
+// Rules run at the same time, because most of them wait for a timer.
 describe('the Python SDK keeps the client rules', { skip: withoutPython, concurrency: 8 }, () => {
   let adapter: Adapter
   before(() => {

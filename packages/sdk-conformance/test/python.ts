@@ -1,7 +1,7 @@
 /**
- * The environments of tests in Python: virtual ones under .cache/, with pinned packages. TACHO_TEST_PYTHON chooses the
- * interpreter. TACHO_TEST_FRAMEWORKS=1 adds the environments of CrewAI, which needs older packages than the other frameworks, and
- * of programs with web frameworks, queues and notebooks.
+ * The Python environments of the tests: virtual environments below .cache/ with pinned packages. TACHO_TEST_PYTHON selects the
+ * interpreter. TACHO_TEST_FRAMEWORKS=1 adds two environments: one for CrewAI, which needs older packages, and one for programs
+ * with web frameworks, queues and notebooks.
  */
 import { spawnSync } from 'node:child_process'
 import { createHash } from 'node:crypto'
@@ -13,19 +13,19 @@ export const PYTHON_SDK = fileURLToPath(new URL('../../../sdks/python', import.m
 const CACHE = fileURLToPath(new URL('../../../.cache', import.meta.url))
 /** Installs much faster than pip. */
 const UV = 'uv==0.13.9'
-/** Builds the package where no index is reachable: in the test that installs it. */
+/** Builds the package without an index, in the test that installs the package. */
 const BUILD = 'setuptools==80.9.0'
 const WHEELS = 'wheels'
 const INSTALL_MS = 600_000
 
-/** The variable of all programs in Python: each would compile the SDK and the frameworks again. Not beside the sources. */
+/** Variable with the folder of compiled Python, so that programs do not compile the SDK and the frameworks again. */
 export const KEPT_BYTECODE = 'PYTHONPYCACHEPREFIX'
 process.env[KEPT_BYTECODE] ??= path.join(CACHE, 'pycache')
-// Images for Python set it. Then nothing would be kept, and each program would take four times as long to start.
+// Container images for Python set this. Then no compiled code would be stored, and programs would start four times as slowly.
 delete process.env['PYTHONDONTWRITEBYTECODE']
 
 const found = findPython()
-/** The interpreter of the machine, for what needs no packages. */
+/** The machine's interpreter, for programs that need no packages. */
 export const pythonCommand = found?.command
 const main = environment(path.join(PYTHON_SDK, 'requirements.txt'))
 const crewai = environment(path.join(PYTHON_SDK, 'requirements-crewai.txt'))
@@ -34,7 +34,7 @@ const schemathesisEnvironment = environment(
   fileURLToPath(new URL('../../server/test/http/openapi/requirements.txt', import.meta.url)),
 )
 
-/** The interpreters that have everything, once it is installed. */
+/** The interpreters of the environments. `installPython` installs their packages. */
 export const interpreter = path.join(main.folder, 'bin', 'python')
 export const crewaiInterpreter = path.join(crewai.folder, 'bin', 'python')
 export const programsInterpreter = path.join(programs.folder, 'bin', 'python')
@@ -42,7 +42,7 @@ export const schemathesisInterpreter = path.join(schemathesisEnvironment.folder,
 
 export const wheels = path.join(main.folder, WHEELS)
 
-/** Why tests in Python are skipped, or false. */
+/** Why Python tests are skipped; false: they run. */
 export const withoutPython = whyNot(main.folder)
 export const withoutCrewai =
   process.env['TACHO_TEST_FRAMEWORKS'] === undefined
@@ -56,7 +56,7 @@ export const withoutPrograms =
 export const withoutSchemathesis =
   found && !isAtLeast(3, 11) ? 'Schemathesis needs Python 3.11' : whyNot(schemathesisEnvironment.folder)
 
-/** Another environment: for a benchmark, which installs it when it runs. @param isWhole the requirements list every package */
+/** Environment of a benchmark, which installs it when it runs. @param isWhole whether the requirements list every package */
 export function pythonEnvironment(requirements: string, isWhole = false) {
   const own = { ...environment(requirements), isWhole }
   return {
@@ -86,13 +86,13 @@ function install({ requirements, folder, isWhole = false }: Environment): void {
   const isMain = folder === main.folder
   if (!isMain) install(main)
   console.log('Installing the packages of the Python tests…')
-  // Renamed at the end, so that an interrupted installation is not taken for a whole one.
+  // Rename at the end, so that an interrupted installation does not look complete.
   const partial = `${folder}.${process.pid}`
   const run = (command: string, ...args: string[]) =>
     spawnSync(command, args, { cwd: PYTHON_SDK, stdio: 'ignore', timeout: INSTALL_MS }).status === 0
   const python = path.join(partial, 'bin', 'python')
   const uv = path.join(isMain ? partial : main.folder, 'bin', 'uv')
-  // The others have neither pip nor uv, which take ten times as long to install as all else.
+  // The other environments have neither pip nor uv, because installing these takes ten times as long as all other steps.
   const isMade = isMain
     ? run(found.command, '-m', 'venv', partial) &&
       run(python, '-m', 'pip', 'install', '--quiet', '--retries', '1', UV) &&
@@ -130,7 +130,7 @@ interface Environment {
   readonly isWhole?: boolean
 }
 
-/** A change of Python or of a pin makes a new environment. */
+/** The environment for these requirements. A change of Python or of a pinned version makes a new one. */
 function environment(requirements: string): Environment {
   const pins = readFileSync(requirements, 'utf8')
   const key = createHash('sha256').update([found?.version, UV, BUILD, pins].join('\n'))

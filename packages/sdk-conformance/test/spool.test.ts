@@ -15,7 +15,7 @@ const RECEIVED = json(202, { recordId: '01900000-0000-7000-8000-0000000000dd', s
 
 interface Sdk {
   readonly command: readonly string[]
-  /** Records with a text that JSON must escape, and waits. */
+  /** Program that records a text that JSON must escape, and then waits. */
   readonly record: string
   readonly recover: string
 }
@@ -82,7 +82,7 @@ for (const [name, killed, next] of [
     other.stderr.on('data', (chunk: Buffer) => (errors += chunk.toString()))
     await once(other, 'close')
     assert.deepEqual([output, errors], ['0 2 1\n', ''])
-    // The killed process may have sent some too, even after this test saw its end: its ids say that they are the same.
+    // The killed process may have sent some events too. They have the same ids, so count each id once.
     const sent = service.requests('events').flatMap((request) => request.json as SentEvent[])
     const events = new Map(sent.map((event) => [event.eventId, event])).values()
     assert.deepEqual(

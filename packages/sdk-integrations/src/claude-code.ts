@@ -1,6 +1,6 @@
 /**
- * Claude Code as the Claude Agent SDK shows it: the messages and hooks of version 0.3.330, in its order, without its binary
- * of 364 MB. It asks the scripted model; `act` runs the tools.
+ * Simulates Claude Code for the Claude Agent SDK: the messages and hooks of version 0.3.330 in the same order, without its
+ * binary of 364 MB. It calls the scripted model; `act` runs the tools.
  */
 import { randomUUID } from 'node:crypto'
 
@@ -10,7 +10,7 @@ interface HookOutput {
     permissionDecision?: string
     permissionDecisionReason?: string
     updatedInput?: Record<string, unknown>
-    /** Decision of PermissionRequest. */
+    /** Decision of the hook PermissionRequest. */
     decision?: { behavior: string; message?: string; updatedInput?: Record<string, unknown> }
   }
 }
@@ -18,7 +18,7 @@ interface HookOutput {
 export interface QueryOptions {
   hooks?: Record<string, { hooks: Hook[] }[]>
   includePartialMessages?: boolean
-  /** Ends the session, and its hooks. */
+  /** Ends the session and its running hooks. */
   abortController?: AbortController
 }
 
@@ -45,7 +45,7 @@ interface ModelEvent {
 /** Cost in US dollars of each call of the model. */
 export const CALL_COST = 0.25
 
-/** Effects of a repository's settings file. */
+/** Settings that a repository's settings file can change. */
 export interface RepositorySettings {
   /** A hook that changes the input of a tool after all others. */
   changeInput?: (input: Record<string, unknown>) => Record<string, unknown>

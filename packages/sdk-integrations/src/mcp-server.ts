@@ -1,4 +1,4 @@
-/** An MCP server on loopback with one tool that takes any object, as small as the clients of the frameworks allow. */
+/** The smallest MCP server that the frameworks' clients accept. It runs on loopback and has one tool that takes any object. */
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { json } from 'node:stream/consumers'

@@ -1,23 +1,23 @@
 /**
  * A scripted model on loopback that speaks the wire formats of OpenAI (chat completions and responses) and Anthropic
- * (messages), whole and as server-sent events. Tests give its answers; it keeps the requests.
+ * (messages), whole and as server-sent events. Tests provide its answers, and can read the requests.
  */
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
 
 export interface Answer {
   text?: string
-  /** `text` stands for the JSON of `input`. */
+  /** `text` is sent in place of the JSON of `input`. */
   toolCalls?: { name: string; input: unknown; text?: string }[]
   /** More items of a response, for example the call of a shell. */
   items?: { id: string; [name: string]: unknown }[]
-  /** Default: 20 and 10, of which 5 cached. */
+  /** Default: input 20, of which 5 are cached, and output 10. */
   usage?: { input: number; output: number; cached: number }
   /** Replies with an error of this status. */
   status?: number
   /** The length limit ended the answer. */
   isLong?: boolean
-  /** After half of a stream: ends the connection, sends an error, or sends nothing more. */
+  /** After half of the stream, the server ends the connection, sends an error, or sends nothing more. */
   half?: 'cut' | 'error' | 'open'
 }
 
@@ -40,7 +40,7 @@ type Wire = (
 
 interface WireAnswer {
   whole: object
-  /** Data of the events; `event` names are those of their `type`. */
+  /** Data of the events. The `event` name of each is its `type`. */
   chunks: object[]
   end?: string
 }
@@ -76,7 +76,7 @@ export async function startModelServer(answer: (request: ModelRequest) => Answer
   }
 }
 
-/** A script that gives these answers in turn, then repeats the last one. */
+/** A script that returns these answers in turn, then repeats the last one. */
 export function inTurn(...answers: Answer[]): () => Answer {
   let next = 0
   return () => answers[Math.min(next++, answers.length - 1)] ?? {}

@@ -1,4 +1,4 @@
-/** The SDK in which each function can be made to throw. */
+/** Builds a copy of the SDK in which a test can make any function throw. */
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import path from 'node:path'
 import { fileURLToPath, pathToFileURL } from 'node:url'
@@ -6,7 +6,7 @@ import { build } from 'esbuild'
 
 const SRC = fileURLToPath(new URL('../../sdk/src/', import.meta.url))
 
-/** How esbuild writes functions, methods and arrow functions with a body. */
+/** Matches functions, methods and arrow functions with a body, as esbuild writes them. */
 const FUNCTION =
   /^\s*(?:(?:export |async )*function\*?\s+([\w$]+)\(.*\)|(?:static |async |get |set |\*)*(#?[\w$]+|\[Symbol\.\w+\])\(.*\)|.*?([\w$]*)(?: [=:] (?:async )?|\(|, ?|)(?:\(.*\)|[\w$]+) =>) \{$/
 const NO_FUNCTIONS = new Set(['if', 'for', 'while', 'switch', 'catch', 'with'])
@@ -40,7 +40,7 @@ export async function breakableSdk<Modules>(exported: string): Promise<Breakable
     const [, source] = /^\/\/ (?:.*\/)?packages\/(.*\.ts)$/.exec(line) ?? /^ {2}"(packages\/.*\.ts)"/.exec(line) ?? []
     if (source) file = source
     const found = FUNCTION.exec(line)
-    // A bundle numbers equal names.
+    // esbuild appends numbers to names that occur more than once.
     const name = found && (found[1] ?? found[2] ?? found[3] ?? '').replace(/\d+$/, '')
     if (!found || NO_FUNCTIONS.has(name ?? '') || !file.startsWith('sdk/')) return line
     places.push({ file, name: name || `line ${line.trim().slice(0, 40)}` })

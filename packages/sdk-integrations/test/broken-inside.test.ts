@@ -1,6 +1,6 @@
 /**
- * Whatever breaks inside the SDK, the host's call is made once, with its own arguments, and its own result or error comes back.
- * Each function of the SDK throws in its turn, in each way in which an integration calls the host.
+ * If anything breaks inside the SDK, the host's function still runs once, with its own arguments, and its own result or error
+ * is returned. Each function of the SDK throws once, in each way in which an integration calls the host.
  */
 import assert from 'node:assert/strict'
 import { inspect } from 'node:util'
@@ -38,10 +38,10 @@ export * as agents from './integrations/openai-agents.ts'
 export * as mastra from './integrations/mastra.ts'
 export * as claude from './integrations/claude-agent-sdk.ts'
 `
-/** They catch what breaks, so nothing catches what breaks in them: the border, and what stands in place of a host's own function. */
+/** Functions that catch errors of the SDK, or that replace a function of the host. No code catches errors in these. */
 const BORDER =
   /^(?:attempt|readSafely|hostCall|awaitedHostCall|safely|once|guarded|outcomeOf|get|pull|next|return|parseResponse|recorded|iterator|execute|guardedExecute|call)$/
-/** The service of the tests is no part of the SDK. */
+/** The fake service is not part of the SDK. */
 const OTHERS = /testing\/fake-/
 
 type Kind = 'model' | 'tool'
@@ -76,7 +76,7 @@ function aiModel(log: unknown[]) {
   }
 }
 
-/** A client whose service answers this. It keeps the requests. */
+/** Options of a client whose service returns `answer`. `log` gets the requests. */
 function clientOptions(log: unknown[], answer: unknown, status = 200) {
   const body = typeof answer === 'string' ? answer : JSON.stringify(answer)
   const type = typeof answer === 'string' ? 'text/event-stream' : 'application/json'
@@ -107,7 +107,7 @@ const MESSAGE = {
   usage: {},
 }
 
-/** Wrapped before anything breaks. `log` gets each call of the host's own function. */
+/** `wrap` runs before anything breaks. `log` gets each call of the host's own function. */
 const SCENARIOS: Record<
   string,
   { kind: Kind; wrap(tacho: ReturnType<typeof FakeTacho>['tacho'], log: unknown[]): () => Promise<unknown> }
@@ -195,7 +195,7 @@ const SCENARIOS: Record<
     },
   },
   'Claude Agent SDK, a query': {
-    // Its hooks guard.
+    // A tool, because the hooks of the query guard its tools.
     kind: 'tool',
     wrap(tacho, log) {
       const query = (given: { prompt: string }) => {
@@ -234,7 +234,7 @@ const SCENARIOS: Record<
   },
 }
 
-/** What a caller gets: the result, or the very error. */
+/** The result that a caller gets, or the error. */
 async function outcomeOf(act: () => Promise<unknown>): Promise<string> {
   return (async () => act())().then(
     (result) => inspect(result, { depth: 9 }),
@@ -264,7 +264,7 @@ for (const [name, { kind, wrap }] of Object.entries(SCENARIOS)) {
     for (const place of inner) {
       const { outcome, calls, count } = await play(place)
       const isSame = outcome === whole.outcome && calls === whole.calls
-      // A guard that cannot judge refuses, and the tool does not run.
+      // A guard that cannot decide refuses, and the tool does not run.
       const isRefused = kind === 'tool' && count === 0 && outcome.startsWith('throws ')
       if (!isSame && !isRefused) wrong.push(`${place.file} ${place.name}: ${outcome} after ${count} calls`)
     }

@@ -6,7 +6,7 @@ import OpenAI from 'openai'
 import { startScene } from './scene.ts'
 
 const call = (id: string, text: string) => ({ id, type: 'function', function: { name: 'refund', arguments: text } })
-/** The second candidate was cut. */
+/** Two candidates. The second one was cut. */
 const CHOICES = [
   { content: 'First.', calls: [call('a', '{"order":1}')], reason: 'tool_calls' },
   { content: 'Second.', calls: [call('b', '{"order":2')], reason: 'length' },

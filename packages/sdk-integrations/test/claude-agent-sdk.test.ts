@@ -1,6 +1,6 @@
 /**
- * `@tacho/sdk/claude-agent-sdk`. Its binary has 364 MB, so most tests use a script of its messages and hooks; those with the real one
- * need TACHO_TEST_FRAMEWORKS=1.
+ * `@tacho/sdk/claude-agent-sdk`. The binary of Claude Code has 364 MB, so most tests use a script of its messages and hooks.
+ * Tests with the real binary need TACHO_TEST_FRAMEWORKS=1.
  */
 import assert from 'node:assert/strict'
 import { mkdtempSync, rmSync } from 'node:fs'
@@ -34,7 +34,7 @@ interface RealSdk {
   tool(name: string, description: string, input: object, act: (input: { order: number }) => Promise<unknown>): unknown
 }
 
-/** With an empty home, and nothing but the tool of the scene. */
+/** Starts the real Claude Code with an empty home directory and only the tool of the scene. */
 async function real(t: TestContext, { model, refund }: Scene): Promise<Query> {
   const sdk = (await load('@anthropic-ai/claude-agent-sdk')) as RealSdk
   const { z } = (await load('zod')) as typeof Zod
@@ -175,7 +175,7 @@ test('an approval does not count for the input that a hook of the settings makes
   assert.deepEqual(ran, [{ order: 4 }], 'Claude Code runs it without asking')
   const [approval] = await scene.fake.approvals()
   const facts = { inputHash: inputHash(TOOL, { order: 4 }), approvalId: approval?.id }
-  // The service compares the hash with that of the approval, and says that they differ.
+  // The service compares this hash with the hash of the approval, and reports that they differ.
   await scene.fake.assertEvent('TOOL_CALL', { input: { order: 4 }, ...facts })
   assert.notEqual(approval?.inputHash, facts.inputHash)
   await scene.fake.assertEvent('ERROR', {

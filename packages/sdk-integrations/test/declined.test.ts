@@ -1,4 +1,4 @@
-/** A framework's own approval that a person declines: the call never ran, and is no failure. */
+/** A person declines a call in the framework's own approval. The record says that the call never ran, not that it failed. */
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { createOpenAI } from '@ai-sdk/openai'
@@ -22,7 +22,7 @@ import { openStage, TOOL, type Stage } from './matrix/matrix.ts'
 process.env['LANGSMITH_TRACING'] = 'false'
 
 type InRun = <T>(act: () => Promise<T>) => Promise<T>
-/** `reason` undefined: the framework's own words. The request that waits and the one with the answer are each in a run of `inRun`. */
+/** Without `reason`, the framework uses its own text. `inRun` runs the request that asks, and then the one with the answer. */
 type Decline = (stage: Stage, reason: string | undefined, inRun: InRun) => Promise<unknown>
 
 const modelOf = ({ model, tacho }: Stage) =>

@@ -1,4 +1,4 @@
-"""Runs a program in copies of this process that have loaded its packages: a framework takes seconds to load.
+"""Loads a framework once, which takes seconds, and runs a program in forks of this process.
 
 Arguments: the program and the modules to load. A line of input is a list of runs, which run at the same time; a line of output
 is the list of their exit codes.
@@ -15,13 +15,13 @@ from typing import Any
 program, *modules = sys.argv[1:]
 for module in modules:
     importlib.import_module(module)
-# Each copy would write to every object of them when it collects its garbage, at its end too.
+# Freeze the loaded objects. Otherwise the garbage collection of each fork would write to all of them, and so copy their memory.
 gc.collect()
 gc.freeze()
 
 
 def forked(run: dict[str, Any]) -> int:
-    """Returns the process in which the program runs; does not return there."""
+    """Returns the process in which the program runs. Does not return in that process."""
     process = os.fork()
     if process != 0:
         return process

@@ -1,6 +1,6 @@
 /**
- * Packages that are too large for every installation. With TACHO_TEST_FRAMEWORKS=1, each is installed once, in a folder of its own
- * under .cache/.
+ * Packages that are too large to install everywhere. With TACHO_TEST_FRAMEWORKS=1, each is installed once, in a separate folder
+ * below .cache/.
  */
 import { spawnSync } from 'node:child_process'
 import { existsSync, mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs'
@@ -13,7 +13,7 @@ const INSTALL_MS = 600_000
 const LOOK_MS = 200
 
 export interface LargePackages {
-  /** Why its tests are skipped, or false. */
+  /** Why the tests are skipped; false: they run. */
   readonly skip: string | false
   readonly folder: string
   load(name: string): Promise<unknown>
@@ -38,7 +38,7 @@ export function largePackages(size: string, ...packages: readonly string[]): Lar
   }
 }
 
-/** Returns whether they are there. One process installs them, and the others wait for it. */
+/** Returns whether the packages are installed. One process installs them, and the others wait for it. */
 export function installPackages(packages: readonly string[]): boolean {
   const folder = folderOf(packages)
   const lock = `${folder}.lock`
@@ -56,7 +56,7 @@ export function installPackages(packages: readonly string[]): boolean {
   return true
 }
 
-/** The file has the id of its process. That of a dead process is no lock. */
+/** Takes the lock, a file with the id of its process. The file of a dead process does not count. */
 function takeLock(lock: string): boolean {
   try {
     writeFileSync(lock, String(process.pid), { flag: 'wx' })
@@ -69,7 +69,7 @@ function takeLock(lock: string): boolean {
 }
 
 function install(packages: readonly string[], folder: string): boolean {
-  // Renamed at the end, so that an interrupted installation is not taken for a whole one.
+  // Rename at the end, so that an interrupted installation does not look complete.
   const partial = `${folder}.${process.pid}`
   mkdirSync(partial, { recursive: true })
   writeFileSync(path.join(partial, 'package.json'), '{ "private": true }')

@@ -1,4 +1,4 @@
-/** A stream that its reader leaves without a word: its model call stands before the outcome of the run. */
+/** If a reader stops reading a stream without closing it, the model call is still recorded before the outcome of the run. */
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import Anthropic from '@anthropic-ai/sdk'
@@ -12,7 +12,7 @@ import { openStage, type Stage } from './matrix/matrix.ts'
 
 const MESSAGES = [{ role: 'user' as const, content: 'Act' }]
 
-/** Reads one item, and never asks for the next. */
+/** Reads one item and never requests the next. */
 async function readOne(stream: AsyncIterable<unknown>): Promise<void> {
   await stream[Symbol.asyncIterator]().next()
 }
@@ -29,7 +29,7 @@ const WAYS: Record<string, (stage: Stage) => Promise<void>> = {
   'AI SDK': async ({ model, tacho }) => {
     const recorded = ai.recordModel(createOpenAI({ apiKey: 'key', baseURL: `${model.url}/v1` }).chat('gpt-5'), tacho)
     const parts = streamText({ model: recorded, prompt: 'Act' }).fullStream[Symbol.asyncIterator]()
-    // Its own parts come before those of the model.
+    // The AI SDK sends parts of its own before those of the model.
     for (let type = ''; type !== 'text-delta';) type = (await parts.next()).value?.type ?? 'text-delta'
   },
 }

@@ -1,4 +1,4 @@
-/** Calls that never reached their tool, in answers that say so in words of their own, or not at all. */
+/** Calls that never reached their tool. Each framework reports them in its own words, or not at all. */
 import assert from 'node:assert/strict'
 import { test, type TestContext } from 'node:test'
 import Anthropic from '@anthropic-ai/sdk'
@@ -17,7 +17,7 @@ import { z } from 'zod'
 
 process.env['LANGSMITH_TRACING'] = 'false'
 
-/** The words of its errors sound like those of a person. */
+/** The validation errors of this schema contain words that a person uses to decline a call. */
 const ORDER = z.object({
   order: z.number(),
   status: z.enum(['approved', 'rejected', 'denied', 'not found']).optional(),
@@ -35,7 +35,7 @@ interface Answer {
   readonly reason: string
 }
 
-/** Runs an agent with the tool `refund`, whose model answers with the calls, then with a text. @param steps at most. */
+/** Runs an agent with the tool `refund`. Its model answers with the calls, then with a text. @param steps maximum of steps */
 type Play = (stage: Stage, answer: Answer, steps: number) => Promise<unknown>
 
 interface Stage {
@@ -55,7 +55,7 @@ async function openStage(t: TestContext) {
   return { fake, tacho: fake.tacho, ran, lost }
 }
 
-/** A client that gets these bodies in turn. */
+/** A `fetch` that returns these bodies in turn. */
 const bodies = (...given: object[]) => {
   let next = 0
   return async () => Response.json(given[Math.min(next++, given.length - 1)])
@@ -191,7 +191,7 @@ for (const [name, play] of Object.entries(WAYS)) {
   })
 
   test(`${name}: an answer that a filter or a refusal ended has no whole calls`, async (t) => {
-    // Anthropic's own helper goes on without the calls of a turn that paused.
+    // After a paused turn, Anthropic's own helper continues without the calls of that turn.
     const own = name === 'Anthropic' ? ['pause_turn'] : []
     for (const reason of [...own, 'refusal', 'guardrail_intervened', 'model_length', 'a_reason_of_tomorrow']) {
       const { tacho, ran, lost } = await openStage(t)
@@ -201,7 +201,7 @@ for (const [name, play] of Object.entries(WAYS)) {
     }
   })
 
-  // LangChain has no last step: its model answers until the graph throws.
+  // With LangChain, no step is the last: the model is called until the graph throws.
   if (name === 'LangChain') continue
   test(`${name}: a call that does not fit is recorded if no step follows`, async (t) => {
     const { fake, tacho, ran, lost } = await openStage(t)
@@ -218,7 +218,7 @@ for (const [name, play] of Object.entries(WAYS)) {
   })
 }
 
-/** A stream of the AI SDK that gives these parts; `null`: it fails. */
+/** A model of the AI SDK whose stream has these parts. At `null`, the stream fails. */
 function streaming(parts: readonly unknown[], before: Promise<unknown> = Promise.resolve()): MockLanguageModelV3 {
   let next = 0
   const stream = () =>
@@ -226,7 +226,7 @@ function streaming(parts: readonly unknown[], before: Promise<unknown> = Promise
       async start(controller) {
         if (next++ > 0) return controller.close()
         for (const part of parts) {
-          // What it gave so far is read.
+          // Wait until the parts so far have been read.
           await new Promise((resolve) => void setTimeout(resolve, 5))
           if (part === null) return controller.error(new Error('socket hang up'))
           if (part === parts.at(-1)) await before

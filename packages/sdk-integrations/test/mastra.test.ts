@@ -25,7 +25,7 @@ function agentOf({ fake, model, refund }: Scene) {
     id: 'refunds',
     name: 'Refunds',
     instructions: 'Be brief',
-    // Mastra's types know an older release of the provider interface.
+    // Mastra's types are for an older release of the provider interface.
     model: recordModel(openai('gpt-5'), fake.tacho) as MastraModelConfig,
     tools: { refund: tool },
   })
@@ -34,7 +34,7 @@ function agentOf({ fake, model, refund }: Scene) {
 test('generate: model calls are recorded, tools are guarded, a refusal is a tool error', async (t) => {
   const scene = await startScene(t, THREE_REFUNDS, DONE)
   const { text } = await scene.fake.tacho.run(() => agentOf(scene).generate('Refund all'))
-  // The texts of all steps.
+  // Mastra joins the texts of all steps.
   assert.equal(text, `${THREE_REFUNDS.text}${DONE.text}`)
   await assertScene(scene, { provider: 'openai.responses' })
 })

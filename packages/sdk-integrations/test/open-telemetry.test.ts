@@ -1,4 +1,4 @@
-/** With the real OpenTelemetry SDK beside the client: events name its spans, handles carry them, and our requests make none. */
+/** With the real OpenTelemetry SDK: events and handles name its spans, and the SDK's own requests create none. */
 import assert from 'node:assert/strict'
 import { AsyncLocalStorage } from 'node:async_hooks'
 import { subscribe } from 'node:diagnostics_channel'
@@ -23,7 +23,7 @@ const tracer = provider.getTracer('test')
 before(() => {
   trace.setGlobalTracerProvider(provider)
   context.setGlobalContextManager(manager)
-  // As the instrumentation of fetch does.
+  // Create a span for each request, as the instrumentation of fetch does.
   subscribe('undici:request:create', () => tracer.startSpan('HTTP').end())
 })
 after(() => {

@@ -45,7 +45,7 @@ test('a stream is recorded like any other call, as a part of its agent', async (
   })
   await assertScene(scene)
   const steps = (await scene.fake.events()).filter(({ eventType }) => eventType === 'AGENT_STEP')
-  // A span without a name has the name of its type.
+  // A span without a name is recorded under the name of its type.
   assert.deepEqual(
     ['agent Refunds', 'turn'].filter((label) => !steps.some((step) => step.label === label)),
     [],

@@ -1,4 +1,4 @@
-/** Instrumentations of OpenTelemetry, as their users set them up, against a real server: no SDK of ours. */
+/** OpenTelemetry instrumentations, set up as users do, against a real server, without the Tacho SDK. */
 import assert from 'node:assert/strict'
 import { after, before, test } from 'node:test'
 import { createOpenAI } from '@ai-sdk/openai'
@@ -22,7 +22,7 @@ let service: Service
 let model: ModelServer
 before(async () => {
   service = await startService()
-  // The first call of an agent has no results of tools yet.
+  // The first request of an agent has no tool results yet.
   model = await startModelServer(({ body }) => (/refunded/.test(JSON.stringify(body)) ? DONE : THREE_REFUNDS))
 })
 after(async () => {
@@ -36,7 +36,7 @@ const createExporter = () =>
     headers: { 'x-api-key': service.apiKey },
   })
 
-/** The run of the spans that `act` makes. They are sent twice. */
+/** The run of the spans that `act` creates. The spans are sent twice. */
 async function runOf(act: (provider: TracerProvider) => Promise<unknown>): Promise<RunDetail> {
   const made = new InMemorySpanExporter()
   const provider = new TracerProvider({
@@ -152,7 +152,7 @@ test('OpenInference for LangChain: an agent and its tools', async () => {
   })
   assert.equal(run.status, 'COMPLETED')
   assert.equal(run.agent.name, 'shop')
-  // Its chains and graph nodes repeat the usage of the calls inside them.
+  // LangChain's chains and graph nodes repeat the usage of the calls inside them. Usage must count once.
   assert.deepEqual([run.usage.promptTokens, run.usage.completionTokens], [40, 20])
   assertCalls(run)
   assertTools(run, (output) => {

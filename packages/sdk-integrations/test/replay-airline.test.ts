@@ -1,4 +1,4 @@
-/** 150 runs of an airline's agent from outside the project, as tapes: unchanged, none differs; each change is found at its step. */
+/** Tapes of 150 runs of an airline's agent. Unchanged, no replay differs; each change of the agent is found at its step. */
 import assert from 'node:assert/strict'
 import { readFileSync } from 'node:fs'
 import { test } from 'node:test'
@@ -18,16 +18,16 @@ interface Call {
   input: Record<string, unknown>
 }
 
-/** What a person changed in the agent. */
+/** A change that a developer made to the agent. */
 interface Change {
   prompt?: (text: string) => string
-  /** @param call its number, from 0. */
+  /** Changes a call. @param call number of the call, from 0 */
   call?: (asked: Call, call: number) => Call
 }
 
 const quiet = { guard: { loop: false }, onDiagnostic: () => undefined } as const
 
-/** The agent of a transcript: it asks the model for each message of the user, and runs what the model asks for. */
+/** Runs the agent of a transcript: it calls the model for each user message, and runs the tools that the model calls. */
 async function runAgent(
   transcript: readonly Message[],
   tacho: Tacho,
@@ -81,7 +81,7 @@ async function recorded(transcript: readonly Message[]): Promise<Tape> {
   return readBack(madeTape(steps, { agent: 'Airline' }))
 }
 
-/** Where the agent left the tape. Nothing runs. */
+/** The step at which the agent differs from the tape. No tool runs. */
 async function departure(tape: Tape, transcript: readonly Message[], change: Change = {}) {
   const host = new ReplayHost(tape, { mode: 'strict', ignored: [] })
   const origin = (process.env['TACHO_REPLAY'] = await host.start())

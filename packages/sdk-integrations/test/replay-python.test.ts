@@ -1,4 +1,4 @@
-/** The frameworks of Python: a run as a tape, and the same agent replayed from it. The tape's cursor is the same for both languages. */
+/** Records a run of each Python framework as a tape and replays the same agent from it. Both languages use one tape cursor. */
 import assert from 'node:assert/strict'
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
@@ -24,7 +24,7 @@ import { assertAtFirstAnswer, withOtherInput, withOtherOrder } from './twisted-t
 
 const AGENTS = fileURLToPath(new URL('replay_agents.py', import.meta.url))
 const FORKED = fileURLToPath(new URL('forked.py', import.meta.url))
-/** What its agents load, with the SDK: that makes no client and reads no variable before a program says so. */
+/** Modules that the agents of each framework load, with the SDK, which creates no client and reads no variable on import. */
 const FRAMEWORKS = {
   openai: ['openai', 'tacho_sdk.integrations.openai'],
   openai_responses: ['openai', 'tacho_sdk.integrations.openai'],
@@ -32,10 +32,10 @@ const FRAMEWORKS = {
   langgraph: ['langchain_openai', 'langgraph.prebuilt', 'tacho_sdk.integrations.langchain'],
   pydantic_ai: ['pydantic_ai', 'pydantic_ai.models.openai', 'tacho_sdk.integrations.pydantic_ai'],
   openai_agents: ['agents', 'tacho_sdk.integrations.openai_agents'],
-  // Its import starts threads, which a copy of the process would not have.
+  // Without CrewAI, whose import starts threads: a fork would not have them.
   crewai: ['tacho_sdk'],
 }
-/** CrewAI reports to its makers otherwise, and asks whether it may. */
+/** Turns off CrewAI's telemetry and its question about tracing. */
 const QUIET = { CREWAI_DISABLE_TELEMETRY: 'true', CREWAI_TRACING_ENABLED: 'false', OTEL_SDK_DISABLED: 'true' }
 const HEAD = {
   agent: 'Refunds',
@@ -58,7 +58,7 @@ interface AgentRun {
   variables: Record<string, string>
 }
 
-/** Processes that have loaded a framework, by its modules. */
+/** Processes that have loaded a framework, by the framework's modules. */
 const loaded = new Map<string, ReturnType<typeof startAgents>>()
 
 function agentsOf(framework: string, modules: readonly string[]) {
@@ -74,7 +74,7 @@ function isLast(framework: string, modules: readonly string[]): boolean {
   return last === framework
 }
 
-/** Runs agents of frameworks that one process has loaded, each in a process of its own. */
+/** Starts a process that loads the modules, and runs each agent in a fork of it. */
 function startAgents(command: string, modules: readonly string[]) {
   const keys = { OPENAI_API_KEY: 'key', ANTHROPIC_API_KEY: 'key', PYTHONPATH: path.join(PYTHON_SDK, 'src') }
   const env = { ...process.env, ...keys, ...QUIET }
@@ -83,7 +83,7 @@ function startAgents(command: string, modules: readonly string[]) {
   const answers = createInterface({ input: child.stdout })[Symbol.asyncIterator]()
   let begun = 0
   return {
-    /** At the same time. `folder`: for what they write to their standard error. */
+    /** Runs agents at the same time. `folder` gets their standard error. */
     async run(framework: string, folder: string, runs: readonly AgentRun[]) {
       const asked = runs.map(({ prompt, proof, variables }) => ({
         arguments: [framework, prompt, proof],
@@ -109,7 +109,7 @@ for (const [framework, modules] of Object.entries(FRAMEWORKS)) {
     async (t) => {
       const folder = mkdtempSync(path.join(os.tmpdir(), 'tacho-replay-'))
       const model = await startModelServer(inTurn(THREE_REFUNDS, FOURTH, DONE))
-      // A host with an empty tape is a service in memory.
+      // A replay host with an empty tape serves as a service in memory.
       const service = new ReplayHost(madeTape([], HEAD), { mode: 'tools', ignored: [] })
       const agents = agentsOf(framework, modules)
       t.after(async () => {

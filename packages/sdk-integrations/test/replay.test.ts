@@ -1,4 +1,4 @@
-/** A run of each framework as a tape, and the same agent replayed from it: strictly, with no model and no tool. */
+/** Records a run of each framework as a tape, and replays the same agent strictly: without a model and without tools. */
 import assert from 'node:assert/strict'
 import { test, type TestContext } from 'node:test'
 import Anthropic from '@anthropic-ai/sdk'

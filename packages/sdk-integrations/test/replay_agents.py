@@ -1,4 +1,4 @@
-"""One agent in each framework of Python, for `replay-python.test.ts`: prompt and framework are its arguments."""
+"""Runs one agent in a Python framework, for `replay-python.test.ts`. Arguments: framework, prompt, file of the tool."""
 
 import asyncio
 import json

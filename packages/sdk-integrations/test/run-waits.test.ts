@@ -1,4 +1,4 @@
-/** A run ends after the model calls that its framework makes in the background, and as they do. */
+/** A run ends after the model calls that its framework makes in the background, and with their outcome. */
 import assert from 'node:assert/strict'
 import { once } from 'node:events'
 import { createServer } from 'node:http'
@@ -22,7 +22,7 @@ const quiet = { maxRetries: 0, onError: () => undefined }
 const modelOf = ({ model, tacho }: Stage) =>
   recordModel(createOpenAI({ apiKey: 'key', baseURL: `${model.url}/v1` }).chat('gpt-5'), tacho)
 
-/** The events of the only run, and its outcome. */
+/** The events and the outcome of the only run. */
 async function outcomeOf({ fake }: Stage) {
   const [run, ...others] = await fake.runs()
   assert.equal(others.length, 0)
@@ -67,7 +67,7 @@ for (const [title, answers, status] of [
   })
 }
 
-/** A server whose route is this. */
+/** A server with this one route. */
 async function serve(t: TestContext, route: Parameters<typeof createServer>[1] & {}): Promise<string> {
   const server = createServer(route).listen(0, '127.0.0.1')
   await once(server, 'listening')

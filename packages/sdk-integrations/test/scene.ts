@@ -1,6 +1,6 @@
 /**
- * What every integration must do. A model asks for three refunds at once: the first runs, a policy blocks the second, a
- * person approves the third. Then it answers.
+ * The scene that every integration must pass. A model calls three refunds at once: the first runs, a policy blocks the second,
+ * and a person approves the third. Then the model answers.
  */
 import assert from 'node:assert/strict'
 import type { TestContext } from 'node:test'
@@ -9,7 +9,7 @@ import { fakeTacho, type FakeTacho } from '@tacho/sdk/testing'
 import { hostRuntime } from '../../sdk/src/delivery/runtime.ts'
 import { inTurn, startModelServer, type Answer, type ModelServer } from '../src/model-server.ts'
 
-// A slow machine is no late start.
+// A slow machine must not count as a late start.
 hostRuntime.lateStartMs = Infinity
 
 const policy = (policyId: string, condition: string, action: 'BLOCK' | 'REQUIRE_APPROVAL') => ({
@@ -26,12 +26,12 @@ const POLICIES = [
   policy('ask-third', 'tool.name.endsWith("refund") && tool.input.order == 3.0', 'REQUIRE_APPROVAL'),
 ]
 
-/** `name` is that of the tool. */
+/** The answer with the three calls. `name`: the tool. */
 export function threeRefunds(name: string): Answer {
   return { text: 'I refund.', toolCalls: [1, 2, 3].map((order) => ({ name, input: { order } })) }
 }
 export const THREE_REFUNDS = threeRefunds('refund')
-/** For a second turn. */
+/** A call for a second turn. */
 export const FOURTH: Answer = { text: 'One more.', toolCalls: [{ name: 'refund', input: { order: 4 } }] }
 export const DONE: Answer = { text: 'Two of three are refunded.' }
 
@@ -43,7 +43,7 @@ export interface Scene {
   refunded: number[]
 }
 
-/** Closed after the test. */
+/** Starts a scene, which closes after the test. */
 export async function startScene(t: TestContext, ...answers: Answer[]): Promise<Scene> {
   const model = await startModelServer(inTurn(...answers))
   const fake = fakeTacho({
@@ -68,7 +68,7 @@ export async function startScene(t: TestContext, ...answers: Answer[]): Promise<
   }
 }
 
-/** The whole of the scene is recorded, and the model was told why one call did not run. */
+/** Asserts that the whole scene is recorded, and that the model got the reason why one call did not run. */
 export async function assertScene(
   { fake, model, refunded }: Scene,
   {
@@ -108,7 +108,7 @@ export async function assertScene(
     [1, 2, 3].map((order) => [expectedName, { order }]),
   )
   const [approval, ...others] = await fake.approvals()
-  // The model's id of the call tells its approval apart from others with the same input, also in the next process.
+  // The model's id of the call distinguishes its approval from others with the same input, even in the next process.
   const third = calls?.toolCalls.find(({ arguments: input }) => (input as { order: number }).order === 3)
   const asked = [run?.runId, expectedName, approval?.inputHash, 'ask-third', '1', hasCallIds ? third?.id : 0]
   assert.deepEqual([approval?.clientRequestId, others], [inputHash('approval', asked), []])
@@ -122,7 +122,7 @@ export async function assertScene(
       .map(({ payload: { toolName, input, output } }) => ({
         toolName,
         input,
-        // A tool of Anthropic or LangChain answers with a text.
+        // Tools of Anthropic and LangChain return a text.
         output: typeof output === 'string' ? (JSON.parse(output) as unknown) : output,
       }))
       .toSorted((a, b) => JSON.stringify(a).localeCompare(JSON.stringify(b))),

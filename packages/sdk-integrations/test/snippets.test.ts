@@ -1,6 +1,6 @@
 /**
- * The TypeScript of every page compiles in a project outside of this clone that has the packed SDK, and runs there on each Node that is
- * installed; and each page of an integration says what to install.
+ * The TypeScript of every page compiles in a project outside this clone that has the packed SDK, and runs there on each
+ * installed Node. Each page of an integration names the packages to install.
  */
 import assert from 'node:assert/strict'
 import { execFileSync, spawn } from 'node:child_process'
@@ -25,7 +25,7 @@ import { startModelServer, type Answer } from '../src/model-server.ts'
 
 const ROOT = fileURLToPath(new URL('../../..', import.meta.url))
 const NEW = path.join(ROOT, 'node_modules/.bin/tsc')
-/** TypeScript 5.6, which are-the-types-wrong brings. `sdk-programs/test/types.test.ts` has 5.4. */
+/** TypeScript 5.6, a dependency of are-the-types-wrong. `sdk-programs/test/types.test.ts` tests 5.4. */
 const OLD = createRequire(
   createRequire(path.join(ROOT, 'packages/sdk/package.json')).resolve('@arethetypeswrong/core'),
 ).resolve('typescript/bin/tsc')
@@ -51,7 +51,7 @@ before(async () => {
 })
 after(() => rmSync(folder, { recursive: true }))
 
-/** Fails with what the compiler says. What it writes is in `out`, for a Node without TypeScript. */
+/** Compiles, and fails with the compiler's messages. `out` gets the JavaScript, for a Node without TypeScript. */
 function compile(project: Project, compiler: string, options: object): void {
   const place = path.join(folder, project)
   const compilerOptions = {
@@ -66,7 +66,7 @@ function compile(project: Project, compiler: string, options: object): void {
   }
   writeFileSync(path.join(place, 'tsconfig.json'), JSON.stringify({ compilerOptions, exclude: ['out'] }))
   try {
-    // Each checker of TypeScript 7 would learn the types of the frameworks again.
+    // One checker only, because each checker of TypeScript 7 would load the types of the frameworks again.
     const checkers = compiler === NEW ? ['--checkers', '1'] : []
     execFileSync(process.execPath, [compiler, '-p', place, ...checkers], { encoding: 'utf8', cwd: folder })
   } catch (error) {
@@ -87,11 +87,11 @@ for (const { project, compiler, options } of [
   })
 }
 
-/** These blocks make no run: they ask for the configuration, test, score a run of before, or the platform calls them. */
+/** Blocks without a run: they read the configuration, are tests, score an earlier run, or are called by a platform. */
 const MAKES_NO_RUN = /from 'node:test'|^export default|onChange|spool|The user's click/m
-/** `declare` stands for code of the reader. */
+/** Blocks that use `declare` for code of the reader. */
 const IS_PART = /^declare /m
-/** Its tracing sends to its maker whatever the address of the model is. `openai-agents.test.ts` runs the same calls. */
+/** OpenAI Agents sends traces to OpenAI even with another model address. `openai-agents.test.ts` runs the same calls. */
 const CALLS_HOME = ['docs-integrations-openai-agents-1.ts']
 
 for (const project of ['alone', 'frameworks'] as const) {
@@ -102,7 +102,7 @@ for (const project of ['alone', 'frameworks'] as const) {
     if (!OLD_NODE) t.diagnostic('There is no Node 20 on the PATH or in TACHO_TEST_RUNTIMES, so no block ran on it.')
     for (const [version, node] of nodes) {
       const service = await startServer()
-      // It asks for the tool of each page once.
+      // The model calls the tool of each page once.
       const model = await startModelServer(({ body }) => (/refunded/.test(JSON.stringify(body)) ? DONE : ASKS))
       const read = async (address: string) =>
         (await (await fetch(`${service.url}/openapi/v1${address}`, { headers: { 'x-api-key': API_KEY } })).json()) as {
@@ -139,7 +139,7 @@ for (const project of ['alone', 'frameworks'] as const) {
       const types = events.flat().map(({ eventType }) => eventType)
       if (project === 'alone') for (const type of RECORDED) assert.ok(types.includes(type), type)
       else assert.equal(types.filter((type) => type === 'TOOL_CALL').length, items.length, 'each page calls its tool')
-      // What the page on masking masks.
+      // Texts that the program of the page on masking must mask.
       assert.doesNotMatch(JSON.stringify(events), /I am Ada|ada@example|CASE-12/)
       await model.close()
       await service.stop()
@@ -148,7 +148,7 @@ for (const project of ['alone', 'frameworks'] as const) {
 }
 const RECORDED = ['USER_INPUT', 'AGENT_STEP', 'LLM_CALL', 'TOOL_CALL', 'ERROR', 'SESSION_OUTCOME', 'HANDOVER']
 
-/** Whether a package says that it does not run on this Node. */
+/** Whether a package declares that it does not run on this Node. */
 function needsNewer(name: string, version: string): boolean {
   const manifest = path.join(ROOT, 'node_modules', name, 'package.json')
   if (!existsSync(manifest)) return false
@@ -157,7 +157,10 @@ function needsNewer(name: string, version: string): boolean {
   return Number(least ?? 0) > Number(/\d+/.exec(version)?.[0])
 }
 
-/** What reads the blocks of a language. Shell, and blocks without a language: commands-doc.test.ts looks up commands, flags and endpoints. */
+/**
+ * The test that checks the blocks of each language. In shell blocks and blocks without a language, commands-doc.test.ts checks
+ * commands, flags and endpoints.
+ */
 const READERS: Record<string, string> = {
   ts: 'this file',
   js: 'packages/sdk-programs/test/guides.test.ts',
@@ -170,9 +173,12 @@ const READERS: Record<string, string> = {
   text: 'packages/cli/test/commands-doc.test.ts',
   '': 'packages/cli/test/commands-doc.test.ts',
 }
-/** No test reads these blocks: statements for PostgreSQL and DuckDB, the settings of Codex, files beside a tape, a test with its fixture (packages/cli/test/tape runs one), the environment that is added to a ready set. */
+/**
+ * Numbers of blocks that no test checks: statements for PostgreSQL and DuckDB, the settings of Codex, files beside a tape, a test
+ * with its fixture (packages/cli/test/tape runs one), and the environment that is added to a ready set.
+ */
 const BY_HAND = { py: 1, sql: 3, toml: 1, yml: 3 }
-/** A part of the page that it links to, where the whole is compiled. */
+/** Pages with parts of a program. They link to the page with the whole program, which is compiled. */
 const PARTS = ['docs/sdk/nextjs.md']
 
 test('every block of the pages has a reader, and no code hides in a block without a language', () => {

@@ -1,4 +1,4 @@
-/** OpenLLMetry as its users set it up, against a real server: no SDK of ours. */
+/** OpenLLMetry, set up as users do, against a real server, without the Tacho SDK. */
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { startService, type RunDetail } from '../../server/test/setup/service.ts'

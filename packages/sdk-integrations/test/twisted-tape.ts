@@ -1,4 +1,4 @@
-/** The tape of an agent that did otherwise, for replays of the agent of `scene.ts`: the difference is the same from either side. */
+/** Changes a tape, for replays of the unchanged agent of `scene.ts`. The result is the same as if the agent had changed. */
 import assert from 'node:assert/strict'
 import type { Departure } from '../../cli/src/record/tape/cursor.ts'
 import type { Tape, ToolStep } from '../../cli/src/record/tape/tape.ts'
@@ -12,7 +12,7 @@ function callOf({ steps }: Tape, order: number): ToolStep {
   return call
 }
 
-/** At one of the calls that the first answer asked for: frameworks run them at once, so another one may be asked before. */
+/** Asserts a difference at one of the calls of the first answer. Frameworks run these at once, so either may come first. */
 export function assertAtFirstAnswer(tape: Tape, departure: Departure | null, expected: RegExp): void {
   const { step = 0, sentence = 'no difference' } = departure ?? {}
   assert.ok(
@@ -22,13 +22,13 @@ export function assertAtFirstAnswer(tape: Tape, departure: Departure | null, exp
   assert.match(sentence, expected)
 }
 
-/** Order 9 where the agent asks for order 1. */
+/** A tape with order 9 in place of order 1. */
 export function withOtherInput(tape: Tape): Tape {
   const first = callOf(tape, 1)
   return { ...tape, steps: tape.steps.map((step) => (step === first ? { ...first, input: { order: 9 } } : step)) }
 }
 
-/** The call of the second turn in the first one, and the other way round. Calls of one answer may come in any order. */
+/** Swaps a call of the first turn with the call of the second turn, because calls of one answer may come in any order. */
 export function withOtherOrder(tape: Tape): Tape {
   const first = callOf(tape, 1)
   const last = callOf(tape, 4)

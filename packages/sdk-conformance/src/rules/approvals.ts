@@ -33,11 +33,11 @@ async function prepare({ service, refresh }: Subject, ask: Answer[], answers: An
 const transfer = (subject: Subject, approvalTimeoutMs = TIMEOUT_MS) =>
   subject.call({ callId: 'call', toolName: 'transfer', input: INPUT, approvalTimeoutMs })
 
-/** The same without a wait. */
+/** Makes the same call without a wait, so that it ends as pending. */
 const pend = (subject: Subject) =>
   subject.call({ callId: 'call', toolName: 'transfer', input: INPUT, approvalTimeoutMs: TIMEOUT_MS, approvalWaitMs: 0 })
 
-/** A rule for answers that mean no. */
+/** A rule: with these answers, the tool must not run. */
 function refused(name: string, title: string, ask: Answer[], answers: Answer[], timeoutMs = 3_000): Rule {
   return {
     id: `approvals/${name}`,

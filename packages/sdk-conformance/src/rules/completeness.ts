@@ -1,4 +1,4 @@
-/** Numbers of events, for an SDK that numbers: docs/decisions/0104-what-of-a-run-arrived.md. */
+/** Event numbers, for SDKs that number their events: docs/decisions/0104-what-of-a-run-arrived.md. */
 import assert from 'node:assert/strict'
 import type { Rule } from '../rule.ts'
 import { acceptAll, refuse, type ScriptedService, type SentEvent } from '../scripted-service.ts'

@@ -1,4 +1,4 @@
-/** A replay: a process with TACHO_REPLAY asks there in place of running guarded tools. One tape for SDKs of all languages. */
+/** Replays: with TACHO_REPLAY, a process asks that host instead of running guarded tools. All SDKs use the same tape. */
 import assert from 'node:assert/strict'
 import { hash } from 'node:crypto'
 import type { Called, Rule, Subject } from '../rule.ts'
@@ -15,7 +15,7 @@ type Asked = Pick<(typeof TAPE)[number], 'tool'> & { input: object }
 
 const text = ({ tool, input }: Asked): string => `${tool} ${JSON.stringify(input)}`
 
-/** Answers step by step. After the first difference nothing is answered. */
+/** Answers step by step. After the first difference, every answer is `stop`. */
 function tape(): Answer {
   let at = 0
   let stopped: string | undefined
@@ -41,7 +41,7 @@ function step(tapeStep: (typeof TAPE)[number], number: number) {
   return { ...answer, step: number, inputHash: hash('sha256', JSON.stringify(['tacho-input-1', tool, sorted])) }
 }
 
-/** Results of these calls that an agent sees: the outputs, and the messages of errors. */
+/** Makes these calls. Returns what the agent sees: outputs, and messages of errors. */
 async function play({ service, call, refresh }: Subject, asked: readonly Asked[], answers: Answer): Promise<unknown[]> {
   service.script('tool-calls', answers)
   await refresh()
@@ -56,7 +56,7 @@ async function play({ service, call, refresh }: Subject, asked: readonly Asked[]
   return seen
 }
 
-/** @param change of what the tape's agent asked. */
+/** @param change changes the calls of the tape's agent */
 function differs(name: string, title: string, change: (asked: Asked[]) => void, expected: string): Rule {
   return {
     id: `replay/${name}`,
@@ -118,7 +118,7 @@ export const replayRules: Rule[] = [
       const other = { tool: 'notify', input: { to: 'Bob' } } as const
       const seen = await play(subject, [order, refund, other], (response, request) => {
         const { toolName, client } = request.json as { toolName: string; client?: string }
-        // Not every SDK takes answers in advance.
+        // Some SDKs do not accept answers to later steps in advance.
         if (toolName === 'refund') return json(200, step(refund, 2))(response, request)
         if (toolName === 'notify') return stop(response, request)
         return json(200, client === undefined ? first : { ...first, ahead })(response, request)

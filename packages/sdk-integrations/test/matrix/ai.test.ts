@@ -1,4 +1,4 @@
-/** The ways of the Vercel AI SDK. */
+/** The Vercel AI SDK: every way of defining a tool, and the life of a call (matrix.ts). */
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { createMCPClient } from '@ai-sdk/mcp'
@@ -33,7 +33,7 @@ const optionsOf = (stage: Stage, given: Tool) => ({
 
 const run = (define: (stage: Stage) => Tool) => (stage: Stage) => generateText(optionsOf(stage, define(stage)))
 
-/** A tool of this schema. */
+/** A tool with this input schema. */
 const typed = (inputSchema: z.ZodType, sent?: unknown, got?: unknown): Guarded =>
   one(
     run(({ act }) => tool({ inputSchema, execute: async (input) => act(input) })),

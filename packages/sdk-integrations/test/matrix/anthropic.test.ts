@@ -1,4 +1,4 @@
-/** The ways of `toolRunner` of the Anthropic client. */
+/** `toolRunner` of the Anthropic client: every way of defining a tool, and the life of a call (matrix.ts). */
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import Anthropic from '@anthropic-ai/sdk'
@@ -42,7 +42,7 @@ const NAMELESS = { description: 'Acts', inputSchema: SCHEMA }
 
 const plain = (stage: Stage) => betaTool({ ...NAMELESS, name: TOOL, run: async (input: unknown) => stage.act(input) })
 
-/** A tool that runs tools of its own. */
+/** A tool whose code runs another agent with tools. */
 async function delegate(stage: Stage, how: How): Promise<unknown> {
   const ask = async () => {
     await play(stage, how)

@@ -1,4 +1,4 @@
-/** The ways of the Claude Agent SDK, with a script of its messages and hooks: its binary has 364 MB. */
+/** The Claude Agent SDK (matrix.ts), with scripted messages and hooks, because its binary has 364 MB. */
 import { guardQuery } from '@tacho/sdk/claude-agent-sdk'
 import { claudeCode, type QueryOptions } from '../../src/claude-code.ts'
 import { lifeOf, type How } from './life.ts'
@@ -34,7 +34,7 @@ const changing = (event: string, output: (input: Input) => Changed): Guarded =>
     { order: 7, changed: true },
   )
 
-/** The host of Claude Code gives it a controller. */
+/** A host passes an AbortController to Claude Code, not a signal. */
 function play(stage: Stage, { signal }: How): Promise<void> {
   const abortController = new AbortController()
   signal?.addEventListener('abort', () => abortController.abort())

@@ -1,4 +1,4 @@
-/** The ways of LangChain and LangGraph. */
+/** LangChain and LangGraph: every way of defining a tool, and the life of a call (matrix.ts). */
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { StructuredTool, Tool } from '@langchain/core/tools'
@@ -77,7 +77,7 @@ const orderTool = ({ act }: Stage) => tool(async (input) => act(input), { ...FIE
 
 type Graph = Pick<ReturnType<typeof createAgent>, 'invoke' | 'stream'>
 
-/** Not the option `streaming` of the model, with which LangChain loads a table to estimate tokens from the network. */
+/** Streams the graph. With the model's option `streaming`, LangChain would download a table for token estimates. */
 async function playGraph(stage: Stage, { stream, signal }: How, graph: Graph): Promise<unknown> {
   const options = { callbacks: [recordCalls(stage.tacho)], signal }
   if (!stream) return graph.invoke(INPUT, options)
@@ -89,7 +89,7 @@ const actTool = ({ act }: Stage) => tool(async (input) => act(input), { ...FIELD
 
 const play = (stage: Stage, how: How) => playGraph(stage, how, agentOf(stage, actTool(stage)))
 
-/** As supervisors and swarms of LangGraph hand over. */
+/** Hands over as supervisors and swarms of LangGraph do. */
 function transfer(stage: Stage, how: How): Promise<unknown> {
   const move = tool(
     (_: object, { toolCallId }: { toolCallId: string }) => {
@@ -140,7 +140,7 @@ const workers = {
     },
 }
 
-/** A node with a model hands over by a `Command`. */
+/** A node that calls a model hands over with a `Command`. */
 function goOn(stage: Stage, how: How): Promise<unknown> {
   const triage = async ({ messages }: typeof MessagesAnnotation.State) => {
     await modelOf(stage).invoke(messages)
@@ -154,7 +154,7 @@ function goOn(stage: Stage, how: How): Promise<unknown> {
   return playGraph(stage, how, graph as unknown as Graph)
 }
 
-/** From triage, by its code. */
+/** Events of a handoff by code of the node triage. */
 const ofCode = [
   ['LLM_CALL', undefined],
   ['HANDOFF', undefined, ['triage', 'billing', undefined]],
@@ -244,7 +244,7 @@ testMatrix({
           [],
         )
       }),
-      // It starts twice: until the pause, and again when it is resumed.
+      // The tool runs twice: until the pause, and again after the resume.
       calls: 2,
     },
     sync: one(run(({ act }) => tool((input) => act(input), { ...FIELDS, schema: ORDER }))),
@@ -305,7 +305,7 @@ testMatrix({
         ),
       ),
     ),
-    // Without it, an agent ends with the error of a tool.
+    // Without this, an error of a tool ends the agent.
     retry: {
       ...retried((stage) => {
         const middleware = [toolRetryMiddleware({ maxRetries: 1, initialDelayMs: 0 })]

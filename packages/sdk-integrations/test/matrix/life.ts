@@ -10,18 +10,18 @@ export const AMOUNT = z.object({ order: z.number(), amount: z.number() })
 
 export interface How {
   readonly stream: boolean
-  /** The caller gives up. */
+  /** Aborts when the caller gives up. */
   readonly signal: AbortSignal
 }
 
 interface Life {
   /** Runs an agent whose model is recorded, with the tool TOOL of `{ order: number, amount: number }`. */
   play(stage: Stage, how: How): unknown
-  /** The lost calls of one answer that the record has, if the framework cannot have or does not read the others. */
+  /** The lost calls that are recorded, if the framework cannot have the others in one answer or does not read them. */
   readonly lost?: readonly Lost[]
   /** Whether a lost call ends the agent. */
   readonly endsAtLost?: boolean
-  /** Answers of Anthropic hold objects: no arguments that cannot be read. */
+  /** Whether arguments are texts, which can be unreadable. Answers of Anthropic contain objects. */
   readonly hasTexts?: boolean
   /** Whether the agent takes an AbortSignal. */
   readonly hasSignal?: boolean
@@ -39,9 +39,9 @@ const LOST: Record<Lost, NonNullable<Answer['toolCalls']>[number]> = {
 }
 const ASKED: Answer = { toolCalls: [{ name: TOOL, input: GOOD }] }
 const DONE: Answer = { text: 'Done.' }
-/** The length limit ended it where 5000 was coming. */
+/** Arguments that the length limit cut inside the number 5000. */
 const CUT = '{"order":7,"amount":5'
-/** This can be read, and nobody knows whether more was coming. */
+/** Valid JSON from a cut answer: it is unknown whether the amount is complete. */
 const MAYBE_CUT = '{"order":7,"amount":5}'
 
 const NO_SIGNAL = { signal: new AbortController().signal }
@@ -111,7 +111,7 @@ export function lifeOf({
         const acting = stage.tacho.run(async () => {
           const played = Promise.resolve(play(stage, { stream, signal: caller.signal })).catch(() => undefined)
           await held.promise
-          // The run ends: its caller waits no longer.
+          // The run ends, because its caller no longer waits.
           if (leave === 'race') return
           caller.abort()
           await stage.fake.assertEvent('APPROVAL_WITHDRAWN')
@@ -142,10 +142,10 @@ export function lifeOf({
   }
 }
 
-/** What agents of the run did: by `agent`, unless it is the run's. */
+/** An event of an agent. `agent` is undefined for the agent of the run. */
 type Deed = readonly [type: string, agent: string | undefined, what?: unknown]
 
-/** @param start runs the agents First and Second, which has the tool. @param deeds without the run's outcome. */
+/** @param start runs the agents First and Second. Second has the tool. @param deeds expected events, without the outcome */
 export function handedOff(
   streams: boolean,
   answers: readonly Answer[],
@@ -168,7 +168,7 @@ export function handedOff(
   })
 }
 
-/** The ways of one row. */
+/** Combines several ways in one row. */
 export function together(ways: Readonly<Record<string, Shown>>): Shown {
   return {
     show(title) {
@@ -177,7 +177,7 @@ export function together(ways: Readonly<Record<string, Shown>>): Shown {
   }
 }
 
-/** The model asks for the agent Billing as a tool of this name, whose agent asks for TOOL. */
+/** Answers of a model that calls the agent Billing as a tool of this name. Billing then calls TOOL. */
 export const delegation = (name: string, member = 'prompt'): readonly Answer[] => [
   { toolCalls: [{ name, input: { [member]: 'Act for me' } }] },
   ASKED,
@@ -185,7 +185,7 @@ export const delegation = (name: string, member = 'prompt'): readonly Answer[] =
   DONE,
 ]
 
-/** Of an agent as a tool, whose answer is an event before or after the next model call. */
+/** Expected events of a call of an agent as a tool. */
 export const delegated = (
   agent: string,
   toolName: string,
@@ -203,7 +203,7 @@ export const delegated = (
 
 export { ASKED, DONE }
 
-/** Whatever still runs has had its chance. */
+/** Waits, so that code that still runs has time to act. */
 const quiet = () => new Promise((resolve) => void setTimeout(resolve, 200))
 
 async function callsOf({ fake }: Stage) {

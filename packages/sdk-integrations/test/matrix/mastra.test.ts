@@ -1,4 +1,4 @@
-/** The ways of Mastra. */
+/** Mastra: every way of defining a tool, and the life of a call (matrix.ts). */
 import assert from 'node:assert/strict'
 import { createOpenAI } from '@ai-sdk/openai'
 import { Agent } from '@mastra/core/agent'
@@ -38,7 +38,7 @@ const ORDER = z.object({ order: z.number() })
 
 const toolsOfServer = await listTools()
 
-/** Mastra makes the tools of an MCP server itself. */
+/** The tools of an MCP server, which Mastra creates itself. */
 async function listTools() {
   const server = await startMcpServer(TOOL, () => assert.fail('not called'))
   const client = new MCPClient({ servers: { shop: { url: new URL(server.url) } } })

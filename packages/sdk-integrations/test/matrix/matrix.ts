@@ -1,7 +1,7 @@
 /**
- * What every integration promises for every way of defining a tool: got = judged = hashed = approved = recorded; blocked
- * means not run; a rejected approval means not run, and asked once. An integration is a table of ways; the test of its
- * table keeps its file in `results`, of which docs/integrations/guarded.md is made.
+ * Every integration promises this for every way of defining a tool: the input that the tool gets is the input that policies
+ * judge, and that is hashed, approved and recorded. A blocked or rejected call does not run, and a person is asked once. An
+ * integration is a table of ways. Its test writes a file in `results`; docs/integrations/guarded.md is generated from these.
  */
 import assert from 'node:assert/strict'
 import { readFileSync, writeFileSync } from 'node:fs'
@@ -11,7 +11,7 @@ import { fakeTacho, type FakeOptions, type FakeTacho } from '@tacho/sdk/testing'
 import { hostRuntime } from '../../../sdk/src/delivery/runtime.ts'
 import { inTurn, startModelServer, type Answer, type ModelServer } from '../../src/model-server.ts'
 
-// A slow machine is no late start.
+// A slow machine must not count as a late start.
 hostRuntime.lateStartMs = Infinity
 
 export const TOOL = 'act'
@@ -20,65 +20,65 @@ export interface Stage {
   readonly fake: FakeTacho
   readonly tacho: FakeTacho['tacho']
   readonly model: ModelServer
-  /** The tool's own code: writes down what it gets, as JSON. */
+  /** The tool's own code. It keeps its input as JSON. */
   act(input: unknown): string
   readonly gotten: readonly unknown[]
 }
 
 type Start = (stage: Stage) => unknown
 
-/** One way, guarded. */
+/** A way in which the tool is guarded. */
 export interface Guarded {
-  /** What the model sends: one call, or several at once. */
+  /** Inputs that the model sends: one call, or several at once. */
   readonly sent: readonly unknown[]
-  /** What the tool gets, as JSON. */
+  /** Inputs that the tool gets, as JSON. */
   readonly got: readonly unknown[]
-  /** Defines the tool, and runs the agent. */
+  /** Defines the tool and runs the agent. */
   readonly start: Start
-  /** Name of the tool in events, if it is another. */
+  /** Name of the tool in events, if it is not TOOL. */
   readonly name?: string
-  /** How often the tool is called with each, if its first calls fail. */
+  /** How often the tool is called with each input, if its first calls fail. */
   readonly calls?: number
-  /** What the model answers. Default: the calls, then a text. */
+  /** Answers of the model. Default: the calls, then a text. */
   readonly answers?: readonly Answer[]
 }
 
-/** The wrapper throws. With `unguarded: 'allow'` it lets the tool through, and says so. */
+/** A way that the wrapper refuses: it throws. With `unguarded: 'allow'`, it passes the tool on and reports it. */
 export interface Refused {
   readonly refuse: (stage: Stage, options?: { unguarded: 'allow' }) => unknown
 }
 
-/** Nobody can guard it from inside. */
+/** A way that cannot be guarded inside the process. `cannot` is the reason. */
 export interface Cannot {
   readonly cannot: string
 }
 
 /** A row with tests of its own (life.ts). */
 export interface Shown {
-  /** Declares them. */
+  /** Declares the tests. */
   show(title: string): void
 }
 
 export type Way = Guarded | Refused | Cannot | Shown
 
 export interface Integration {
-  /** The name of its file in `results`. */
+  /** Name of the integration's file in `results`. */
   readonly id: string
   readonly name: string
-  /** In docs/integrations. */
+  /** Page in docs/integrations. */
   readonly page: string
   readonly tested: string
   readonly ways: Readonly<Record<string, Way>>
-  /** What the framework runs that cannot be guarded from inside. */
+  /** Tools that the framework runs itself, so that they cannot be guarded inside the process. */
   readonly outside: readonly string[]
 }
 
-/** A way with one call. `got` is what the tool gets, if it is not what the model sends. */
+/** A way with one call. `got`: the input of the tool, if it differs from `sent`. */
 export function one(start: Start, sent: unknown = { order: 7 }, got: unknown = sent): Guarded {
   return { sent: [sent], got: [got], start }
 }
 
-/** The first call of a tool fails, and the model asks again: also after a rejection. */
+/** The first call of a tool fails, and the model calls it again, even after a rejection. */
 export function retried(start: (stage: Stage) => unknown): Guarded {
   const call = { toolCalls: [{ name: TOOL, input: { order: 7 } }] }
   const failing = (stage: Stage): Stage => {
@@ -124,7 +124,7 @@ export function keepResults(id: string, results: object): void {
   assert.equal(readFileSync(file, 'utf8'), text, 'stale: run UPDATE_DOCS=1 npm test -- sdk-integrations/test/matrix')
 }
 
-/** Closed after the test. @param answers of the model, in turn; the last one again and again. */
+/** Opens a stage, which closes after the test. @param answers of the model, in turn; the last one repeats */
 export async function openStage(t: TestContext, answers: readonly Answer[], options: FakeOptions = {}): Promise<Stage> {
   const model = await startModelServer(inTurn(...answers))
   const fake = fakeTacho({ agentName: 'Matrix', capture: 'full', ...options })
@@ -136,7 +136,7 @@ export async function openStage(t: TestContext, answers: readonly Answer[], opti
   const gotten: unknown[] = []
   const act = (input: unknown): string => {
     const json = JSON.parse(JSON.stringify(input)) as unknown
-    // A text is judged as `tool.input.input`.
+    // Policies read an input that is a text as `tool.input.input`.
     gotten.push(typeof json === 'object' && json !== null && !Array.isArray(json) ? json : { input: json })
     return 'acted'
   }
@@ -161,7 +161,7 @@ function testGuarded(title: string, { sent, got, start, name = TOOL, calls = 1, 
   const expected = got.map((input) => ({ input, hash: inputHash(name, input) })).toSorted(byHash)
   const isGot = (got as { [key: string]: unknown }[]).map((input) => `tool.input == ${literal(input)}`).join(' || ')
   const play = async (t: TestContext, action: 'BLOCK' | 'REQUIRE_APPROVAL' | null, approvals: 'approve' | 'reject') => {
-    // Matches only what the tool gets: a condition about another input does not stop it.
+    // The policy matches only the input that the tool gets.
     const deployedPolicies = action === null ? [] : [policyFor(name, isGot, action)]
     const stage = await openStage(t, script, { deployedPolicies, approvals })
     const { fake, gotten } = stage
@@ -196,7 +196,7 @@ function testGuarded(title: string, { sent, got, start, name = TOOL, calls = 1, 
 
     const blocked = await play(t, 'BLOCK', 'approve')
     assert.deepEqual(blocked.gotten, [], 'a blocked call does not run')
-    // A model may ask again.
+    // Count each input once, because a model may repeat a call.
     const judged = [...new Map(blocked.decisions.map((decision) => [decision.hash, decision])).values()]
     assert.deepEqual(judged, expected, 'judged is what the tool would get')
     assert.deepEqual(blocked.calls, [])
@@ -220,7 +220,7 @@ function testRefused(title: string, { refuse }: Refused): void {
   })
 }
 
-/** The value as a literal of conditions. Their numbers are doubles. */
+/** The value as a literal in a condition. Numbers in conditions are doubles. */
 function literal(value: unknown): string {
   if (Array.isArray(value)) return `[${value.map(literal).join(', ')}]`
   if (typeof value === 'number') return Number.isInteger(value) ? `${value}.0` : String(value)

@@ -1,4 +1,4 @@
-/** The ways of OpenAI Agents. */
+/** OpenAI Agents: every way of defining a tool, and the life of a call (matrix.ts). */
 import {
   Agent,
   handoff,
@@ -175,7 +175,7 @@ testMatrix({
     'MCP server': {
       ...one((stage) => {
         const server = new MCPServerStdio({ command: process.execPath, args: ['-e', ''] })
-        // The tools of a server, without its process.
+        // Provides the tools of an MCP server without starting its process.
         Object.assign(server, {
           listTools: async () => [{ name: TOOL, inputSchema: LOOSE }],
           callTool: async (_name: string, input: unknown) => [{ type: 'text', text: stage.act(input) }],
@@ -229,7 +229,7 @@ testMatrix({
         { text: 'Done.' },
       ],
     },
-    // An unknown tool ends its run, and the third call is not read any more.
+    // An unknown tool ends the run, so the third call is never read.
     ...lifeOf({ play, endsAtLost: true }),
     'handed off': together({
       'by a transfer': handedOff(
@@ -273,7 +273,7 @@ testMatrix({
   ],
 })
 
-/** The model calls the tool with this text of arguments. */
+/** The model calls the tool with this text as arguments. */
 function raw(text: string) {
   return { toolCalls: [{ name: TOOL, input: undefined, text }] }
 }

@@ -1,4 +1,4 @@
-/** The ways of `runTools` of the OpenAI client. */
+/** `runTools` of the OpenAI client: every way of defining a tool, and the life of a call (matrix.ts). */
 import assert from 'node:assert/strict'
 import { guardTools, recordClient } from '@tacho/sdk/openai'
 import OpenAI from 'openai'
@@ -51,7 +51,7 @@ function play(stage: Stage, { stream, signal }: How): Promise<unknown> {
     : completions.runTools(body, { signal }).done()
 }
 
-/** A tool that runs tools of its own. */
+/** A tool whose code runs another agent with tools. */
 function delegate(stage: Stage, how: How): Promise<unknown> {
   const { completions } = recordClient(clientOf(stage), stage.tacho).chat
   const ask = async () => {
@@ -150,7 +150,7 @@ testMatrix({
       sent: [{ order: 1 }, { order: 2 }, { order: 3 }],
       got: [{ order: 1 }, { order: 2 }, { order: 3 }],
     },
-    // The error of a tool ends the run, so the host starts another.
+    // An error of a tool ends the run, so the host starts another one.
     retry: retried((stage) => {
       const run = () => runTools(stage, [plain(stage, { parse: JSON.parse })])
       return run().catch((error: Error) => (error.message === 'busy' ? run() : assert.fail(error)))
@@ -160,7 +160,7 @@ testMatrix({
       return runTools(stage, [{ ...other, function: { ...other?.function, name: TOOL } }], (tools) => tools)
     }),
     ...lifeOf({ play }),
-    // Its tools do not get the model's id of the call.
+    // Tools of `runTools` do not get the model's id of the call.
     'handed off': handedOff(true, delegation('billing'), delegate, delegated('billing', 'billing', undefined)),
     'own runner': {
       refuse: ({ tacho }, options) => {
@@ -181,7 +181,7 @@ testMatrix({
   ],
 })
 
-/** The model calls the tool with this text of arguments. */
+/** The model calls the tool with this text as arguments. */
 function raw(text: string) {
   return { toolCalls: [{ name: TOOL, input: undefined, text }] }
 }

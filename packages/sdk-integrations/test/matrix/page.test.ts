@@ -1,4 +1,4 @@
-/** Keeps docs/integrations/guarded.md as the results of both languages say it; UPDATE_DOCS=1 writes the page. */
+/** Checks that docs/integrations/guarded.md matches the results of both languages. UPDATE_DOCS=1 writes the page. */
 import assert from 'node:assert/strict'
 import { globSync, readFileSync, writeFileSync } from 'node:fs'
 import path from 'node:path'
@@ -12,13 +12,13 @@ const FILE = new URL('../../../../docs/integrations/guarded.md', import.meta.url
 interface Results {
   readonly language: string
   readonly integration: string
-  /** In docs/integrations. */
+  /** Page in docs/integrations. */
   readonly page: string
-  /** The versions of its packages. */
+  /** Versions of the framework's packages. */
   readonly tested: string
-  /** By the names in `ways.json`; a way that the framework does not have is left out. */
+  /** Results by the names in `ways.json`. Ways that the framework does not have are omitted. */
   readonly ways: Readonly<Record<string, 'guarded' | 'refused' | { readonly cannot: string }>>
-  /** Sentences: what the framework runs that cannot be guarded from inside. */
+  /** Sentences about tools that the framework runs itself, so that they cannot be guarded inside the process. */
   readonly outside: readonly string[]
 }
 

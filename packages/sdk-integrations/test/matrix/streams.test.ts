@@ -24,7 +24,7 @@ const OPENAI = { apiKey: 'key', maxRetries: 0 }
 const teed = (stream: ReadableStream<unknown>) =>
   ({ items: stream, tee: () => stream.tee(), web: () => stream }) as unknown as HostStream
 
-/** Of the clients of OpenAI and Anthropic. */
+/** Streaming with the clients of OpenAI and Anthropic. */
 const ofClient = (
   stream: AsyncIterable<unknown> & { tee(): [AsyncIterable<unknown>, AsyncIterable<unknown>] } & {
     toReadableStream(): ReadableStream<unknown>

@@ -1,4 +1,4 @@
-/** How a stream of a model can end, the same for every integration. docs/integrations/streams.md is made of the results. */
+/** The ways in which a model's stream can end, for every integration. docs/integrations/streams.md is made of the results. */
 import assert from 'node:assert/strict'
 import { test, type TestContext } from 'node:test'
 import { setTimeout as delay } from 'node:timers/promises'
@@ -6,20 +6,20 @@ import { hostRuntime } from '../../../sdk/src/delivery/runtime.ts'
 import type { Answer } from '../../src/model-server.ts'
 import { openStage, type Stage } from './matrix.ts'
 
-/** What a host gets of a framework. */
+/** The stream that a host gets from a framework. */
 export interface HostStream {
   readonly items: AsyncIterable<unknown>
   /** Two streams of the same items. */
   tee?(): readonly [AsyncIterable<unknown>, AsyncIterable<unknown>]
-  /** For `pipeTo`. */
+  /** The same items as a web stream, for `pipeTo`. */
   web?(): ReadableStream<unknown>
 }
 
 export interface Streaming {
   readonly name: string
-  /** Asks the recorded model, which answers with a stream. */
+  /** Calls the recorded model, which answers with a stream. */
   open(stage: Stage, signal: AbortSignal): HostStream | Promise<HostStream>
-  /** The framework passes no error on. */
+  /** Whether the framework hides errors from the host. */
   readonly isSilent?: boolean
 }
 
@@ -30,10 +30,10 @@ type Outcome = 'COMPLETED' | 'FAILED' | 'CANCELLED'
 interface Way {
   readonly answer: Answer
   act(stream: HostStream, caller: AbortController): unknown
-  /** Of the run around it, then of a call outside any run. */
+  /** `run`: outcome of the run around the stream. `own`: outcome of a call outside any run. */
   readonly run: Outcome
   readonly own: Outcome
-  /** How much of the text the record has. */
+  /** How much of the text is recorded. */
   readonly text: 'whole' | 'half' | 'none'
   readonly reason: 'stop' | 'aborted' | 'error'
 }
@@ -109,7 +109,7 @@ async function readAll(items: AsyncIterable<unknown>): Promise<void> {
   for await (const _ of items);
 }
 
-/** Leaves after the first pieces, or reads on after `then`. */
+/** Reads the first pieces, then stops. With `then`, calls it and reads on. */
 async function readSome(items: AsyncIterable<unknown>, then?: () => void): Promise<void> {
   let count = 0
   for await (const _ of items) {
@@ -146,14 +146,14 @@ export function testStreams({ name, open, isSilent = false }: Streaming): void {
     if (!isSilent && way.reason === 'error') assert.ok(acted, 'the host gets the error')
     const hasEnded = async () => (await stage.fake.events()).some(({ eventType }) => eventType === 'SESSION_OUTCOME')
     for (let tries = 0; tries < 15 && !(await hasEnded()); tries++) await delay(100)
-    // Eleven minutes later, nobody has read on.
+    // If the call has not ended, move the clock eleven minutes ahead.
     if (!(await hasEnded())) t.mock.method(hostRuntime, 'now', () => now() + 11 * 60_000)
     for (let tries = 0; tries < 15 && !(await hasEnded()); tries++) await delay(100)
     const calls = (await stage.fake.events()).filter(({ eventType }) => eventType === 'LLM_CALL')
     const [call, ...more] = calls
     const content = (call?.payload['output'] as { content?: string } | undefined)?.content ?? ''
     const [run, ...others] = await stage.fake.runs()
-    // The host's own function says how the run around it ends.
+    // The result of the host's own function decides the outcome of the run around the stream.
     const expected = !isInside ? way.own : title === 'aborted' && !acted ? 'COMPLETED' : way.run
     // Frameworks read ahead.
     const isAhead = title === 'never read' && content !== ''
@@ -180,12 +180,12 @@ export function testStreams({ name, open, isSilent = false }: Streaming): void {
   }
 }
 
-/** Providers have their own words for it. */
+/** Translates the finish reasons of the providers. */
 function said(reason: unknown): unknown {
   return reason === 'completed' || reason === 'end_turn' ? 'stop' : reason
 }
 
-/** By what a host can do with a stream, the same in both languages. */
+/** What each way means for a host. Both languages have the same rows. */
 export const MEANINGS: Readonly<Record<keyof typeof WAYS, string>> = {
   'read to the end': 'The whole answer, with the reason of the provider.',
   left: 'The text that had come, `finishReason` `aborted`, and no error. A call outside a run is CANCELLED; a run ends as its function does.',
