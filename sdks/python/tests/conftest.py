@@ -34,7 +34,7 @@ def refuse(status: int, **headers: str) -> Answer:
 
 
 def refuse_key(status: int) -> Answer:
-    """Tacho's own answer, unlike that of a proxy."""
+    """A refusal in Tacho's own form. A proxy's answer has another form."""
     body = {"type": "urn:tacho:error:unauthorized", "status": status}
     return lambda _: (status, body, {"content-type": "application/problem+json; charset=utf-8"})
 
@@ -63,7 +63,7 @@ class Service:
                 body = self.rfile.read(size)
                 if len(body) < size:
                     self.close_connection = True
-                    return  # Its process was killed while it sent: no request.
+                    return  # The client's process was killed while it sent, so this is not a request.
                 if self.headers.get("content-encoding") == "gzip":
                     body = gzip.decompress(body)
                 given = json.loads(body) if body else None
@@ -149,7 +149,7 @@ def make(service: Service) -> Iterator[Callable[..., Client]]:
     def make(**options: Any) -> Client:
         codes: list[str] = []
         defaults: dict[str, Any] = {"api_key": "key", "base_url": service.url, "client_id": "c", "compression": "never"}
-        # A slow machine must not be taken for a service without policies, or for one that does not answer.
+        # On a slow machine, the client must not give up waiting for its policies or for an answer.
         defaults["guard"] = tacho.GuardDefaults(configuration_wait=120)
         defaults |= {"request_timeout": 120, "flush_timeout": 120, "flush_interval": 3_600}
         given = {**defaults, "on_diagnostic": lambda said: codes.append(said.code), **options}
@@ -166,8 +166,8 @@ def make(service: Service) -> Iterator[Callable[..., Client]]:
 
 def gather(client: Client) -> None:
     """
-    As if a request had just ended: the next events wait for each other. Otherwise, the first one is sent at once, so that
-    nobody knows what a flush sends. A client of `make` without a `flush_interval` sends when a test says so.
+    Makes the next events wait for a flush, as if a request had just ended. Otherwise the client sends the first event at once,
+    and a test cannot know what a flush sends. Clients of `make` without a `flush_interval` send only when a test flushes.
     """
     client.tacho.core.sender._sent_at = time.monotonic()
 

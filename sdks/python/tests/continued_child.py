@@ -1,4 +1,4 @@
-"""A process of an agent. Arguments: what it does, the service, the key, a file that the tool writes, a handle, an approval."""
+"""A process of an agent. Arguments: its role, the service, the key, a file that the tool writes, a handle, an approval."""
 
 from __future__ import annotations
 

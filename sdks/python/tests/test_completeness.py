@@ -18,7 +18,7 @@ Make = Callable[..., Any]
 
 
 def numbers_of(events: list[dict[str, Any]]) -> list[tuple[str, int, bool]]:
-    """Recorder, number, and whether it is the last."""
+    """Recorder and number of an event, and whether the event is the recorder's last."""
     return [(event["n"][:5], int(event["n"][5:].rstrip("."), 36), event["n"].endswith(".")) for event in events]
 
 
@@ -76,7 +76,7 @@ def test_what_is_dropped_is_told_with_what_is_sent_once_in_a_batch(make: Make, s
     for _ in range(15):
         run.step("step")
     run.end()
-    # Pushes out another one of the run, after its outcome was made.
+    # The queue is full, so this event displaces another one of the run, after the run's outcome was recorded.
     beside.step("step")
     client.flush(120)
     events = service.batches[-1]

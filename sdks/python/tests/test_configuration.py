@@ -1,4 +1,4 @@
-"""Prompts and policies: checked, swapped whole, kept while the service is away."""
+"""Prompts and policies are validated, replaced as a whole, and stay in use while the service does not answer."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def test_prompts_of_parallel_tasks_and_spans_keep_their_versions(make: Make, ser
     async def main() -> None:
         async with client.run() as run:
             await asyncio.gather(use("a"), use("b"))
-            # Two versions are in use, and this task asked for none.
+            # Two versions are in use, but this task has rendered no prompt.
             client.record("LLM_CALL", "none")
             client.prompt("a", "")
             async with run.span("inner"):
@@ -70,7 +70,7 @@ def test_prompts_of_parallel_tasks_and_spans_keep_their_versions(make: Make, ser
 
     asyncio.run(main())
     with client.run():
-        # A helper in a thread asks: the only version of the run.
+        # A helper in a thread renders the prompt. It is the only version of the run.
         asyncio.run(asyncio.to_thread(client.prompt, "b", ""))
         client.record("LLM_CALL", "b")
     client.flush(120)

@@ -1,4 +1,4 @@
-"""Calls that outlive their process: the next one finds the request, and an approval lets the tool run once."""
+"""Calls that outlive their process: the next process finds the approval request, and one approval runs the tool once."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ class Outliving(FakeService):
         return super().request(method, path, **more)
 
     def decide(self) -> None:
-        """A person answers all that is asked."""
+        """A person decides all requests."""
         self.is_decided = True
         for approval in list(self.approvals):
             self.request("GET", f"/firewall-approvals/{approval}", timeout=1)
@@ -224,14 +224,14 @@ def test_a_claim_of_which_nobody_knows_whose_it_is_runs_nothing_and_says_so(star
 
 def test_a_process_that_makes_the_same_call_again_finds_the_first_request(start: Start, service: Outliving) -> None:
     first = start("one")
-    # The first process was killed: its handle is older than the call.
+    # The first process was killed, so the handle was made before the call.
     handle = first.start_run().to_handle()
     assert call(first, handle) == "approval_pending"
     service.decide()
     following = start("two")
     assert call(following, handle) == 1
     assert len(service.approvals) == 1
-    # The next call is another one, here and after the next hand-over.
+    # A further call needs its own approval, here and after the next handover.
     assert call(following, handle) == "approval_pending"
     assert len(service.approvals) == 2
     assert call(start("three"), following.resume(handle).to_handle()) == "approval_pending"
@@ -251,7 +251,7 @@ def test_an_approval_counts_only_for_the_policy_version_that_required_it(start: 
 
 
 def test_what_is_deployed_while_a_person_decides_holds(start: Start, service: Outliving) -> None:
-    """A newer version of the policy asks for itself."""
+    """A newer version of the policy needs its own approval."""
     approved: list[str] = []
 
     def approve(request: Any) -> Any:
@@ -293,12 +293,12 @@ def test_in_the_process_that_used_an_approval_the_next_call_with_its_key_asks_an
     assert keyed(one, first) == "approval_pending"
     service.decide()
     assert keyed(one, first) == "ran" and len(service.approvals) == 1
-    # As a tool that pauses after its approval, or a model that gives two calls one id.
+    # A second call with the same key, for example from a tool that pauses after its approval, or a model that repeats an id.
     assert keyed(one, first) == "approval_pending" and len(service.approvals) == 2
     service.decide()
     assert keyed(one, first) == "ran"
     assert keyed(two, two.resume(json.loads(json.dumps(first.to_handle())))) == "approval_pending"
-    # Without the handle, no process knows that this is another call.
+    # This process has a handle from before the calls, so it cannot know that this is a further call.
     assert keyed(three, three.resume(handle)) == "approval_used" and len(service.approvals) == 3
 
 
@@ -334,7 +334,7 @@ def test_a_key_that_was_continued_after_its_first_approval_was_used_is_used_up_a
         error, handle = pending_of(lambda: refund("1007", amount=25))
     service.decide()
     with two.resume(handle).within():
-        # A tool without the key: the waiting call has it.
+        # This tool sets no key: the waiting call has it.
         assert two.continue_call(str(error.approval_id), two.refund) == 1
         assert result_of(lambda: keyed(two)("1007", amount=25)) == "approval_pending"
     assert len(service.approvals) == 3

@@ -25,7 +25,7 @@ NO_REFUNDS = tacho_sdk.Policy(
 
 
 def import_anew() -> ModuleType:
-    """As tools that reload modules do, and as a second wheel is found."""
+    """Imports the modules again, as tools that reload modules do, or from a second wheel."""
     for name in [name for name in sys.modules if name == "tacho_sdk" or name.startswith("tacho_sdk.")]:
         del sys.modules[name]
     importlib.import_module("tacho_sdk.testing")

@@ -1,4 +1,4 @@
-"""The shared decisions: guarded calls decide as in the TypeScript SDK, the MCP guard, the hook and the simulation."""
+"""Shared test cases: guarded calls decide as in the TypeScript SDK, the MCP guard, the hook and the simulation."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def test_every_shared_call_is_decided_alike(make: Callable[..., Client], service
     decided = {
         payload["inputHash"]: (payload["action"], payload["policyIds"])
         for payload in (event["payload"] for event in service.events if event["eventType"] == "POLICY_DECISION")
-        # A condition that failed and does not count is recorded too.
+        # Skip decisions without a policy: a condition that failed but does not count is recorded too.
         if payload["policyIds"]
     }
     expected = {

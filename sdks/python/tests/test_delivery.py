@@ -1,4 +1,4 @@
-"""Delivery: nothing is lost that the queue's bound does not force, every loss is counted, the host never waits."""
+"""Delivery: events are lost only if the queue is full, every loss is counted, and the host never waits."""
 
 from __future__ import annotations
 
@@ -197,7 +197,7 @@ def test_a_listener_that_waits_for_a_thread_that_records_does_not_hang(make: Mak
     recorded: list[bool] = []
 
     def listen(_: tacho.Diagnostic) -> None:
-        # What a logging handler does that records, while another thread writes to it.
+        # Simulates a logging handler that records while another thread writes to it.
         thread = threading.Thread(target=lambda: run.step("from the listener"), daemon=True)
         thread.start()
         thread.join(120)
@@ -216,7 +216,7 @@ def test_without_a_listener_the_logger_tacho_gets_each_trouble_once(service: Ser
         client.record("X", "outside a run")
     client.shutdown(0)
     said = [(one.name, one.levelname, one.getMessage()) for one in caplog.records]
-    # As the TypeScript SDK says it.
+    # The TypeScript SDK uses the same text.
     assert said == [("tacho", "WARNING", "tacho: An event outside a run was dropped.")]
 
 

@@ -1,4 +1,4 @@
-"""What is in force is in force in every process: after a fork at any stage of a client's life, and after a sleep."""
+"""Deployed policies apply in every process: after a fork at any stage of a client's life, and after a sleep."""
 
 from __future__ import annotations
 
@@ -177,7 +177,7 @@ def test_a_model_call_that_is_open_at_a_fork_is_recorded_once(make: Make, servic
         call = ModelCall(client, lambda: {"model": "m"})
         pid = os.fork()
         if pid == 0:
-            # As when the child drops the stream.
+            # The child aborts the call, as when it drops the stream.
             call.abort(dict)
             client.flush(60)
             os._exit(0)

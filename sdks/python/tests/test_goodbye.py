@@ -1,4 +1,4 @@
-"""A client that ends says so, so that a deployment does not wait for it."""
+"""A client reports its end to the service, so that a deployment does not wait for it."""
 
 from __future__ import annotations
 

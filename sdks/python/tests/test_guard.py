@@ -231,7 +231,7 @@ def test_a_changed_input_means_no(make: Make, service: Service) -> None:
 
     ask(service, change)
     client = make()
-    # The tool of a closure has the changed value. A function gets the approved one.
+    # A closure reads the changed value, so the call must be refused. A function with parameters would get the approved value.
     with client.tacho.run(), pytest.raises(tacho.ToolBlockedError) as blocked:
         client.tacho.call_guarded("refund", given, lambda: given["amount"])
     assert blocked.value.code == "input_changed"

@@ -1,4 +1,4 @@
-"""A guarded call is one object: it judges, hashes, shows, records and runs one value, and counts when it is admitted."""
+"""A guarded call judges, hashes, shows, records and runs one and the same input. It counts as soon as it is admitted."""
 
 from __future__ import annotations
 
@@ -123,7 +123,7 @@ def test_parallel_calls_in_tasks_are_bound_by_a_policy_on_tool_calls(make: Make,
 
 
 def test_calls_that_people_approve_count_when_they_may_run(make: Make, service: Service) -> None:
-    """Both wait at once, both are approved, one runs."""
+    """Two calls wait at the same time, a person approves both, but only one runs."""
     service.deploy('tool.name == "refund"', "REQUIRE_APPROVAL")
     both_asked = threading.Barrier(2)
 
@@ -350,8 +350,8 @@ def test_the_input_is_the_arguments_as_python_binds_them() -> None:
     assert read(one, {"x": 1}) == {"x": 1}
     assert read(one, "x") == {"given": "x"}
     assert read(positional, 1, b=2) == {"a": 1, "b": 2}
-    # Python gives `a` 1, whatever the keyword says.
-    # A model that writes the name of the parameter must not move its other keys.
+    # Python passes 1 as `a`; a keyword `a` does not change that.
+    # If a model writes the parameter's name as a key, its other keys must not move.
     assert read(positional, 1, b=2, more=3) == {"a": 1, "b": 2, "more": 3}
     assert read(positional, 1, a=2) == {"a": 1, "more": {"a": 2}}
     assert read(outside, 1) == {"self": 1}

@@ -20,7 +20,7 @@ def test_ids_increase_and_are_version_7_of_their_time() -> None:
         now[0] += step
         made += [ids.uuid() for _ in range(100)]
         assert int(made[-1].replace("-", "")[:12], 16) == now[0]
-    # More than a count can hold.
+    # More ids than the counter of one millisecond can number.
     made += [ids.uuid() for _ in range(6_000)]
     assert made == sorted(set(made))
     for one in map(uuid.UUID, made):
@@ -30,7 +30,7 @@ def test_ids_increase_and_are_version_7_of_their_time() -> None:
 
 @pytest.mark.parametrize("passed", [0, 1_000, -1_000])
 def test_a_copy_of_the_process_repeats_no_random_digits(monkeypatch: pytest.MonkeyPatch, passed: int) -> None:
-    """`passed`: milliseconds until the copy goes on. A snapshot is restored later, a fork at once in another process."""
+    """`passed`: milliseconds until the copy continues. A restored snapshot continues later, a fork at once."""
     now = [1_700_000_000_000]
     ids = Ids(lambda: now[0])
     ids.uuid()

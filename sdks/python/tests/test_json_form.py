@@ -40,7 +40,7 @@ def test_pydantic_models_count_by_every_field_that_the_tool_sees() -> None:
     line = Line(price="500.00", due="2026-01-02", more={"a": 1})
     form = {"price": 500, "due": "2026-01-02", "hidden": 3, "named": 4, "more": {"a": 1}}
     assert json_form(line) == form and json_form(Root([line])) == [form]
-    # Two secrets would have the same text.
+    # Different secrets have the same text.
     secret = json_form(Secret(key="S3"))
     assert not is_readable(secret) and secret["open"] == 1 and "S3" not in str(shown(secret))
 
@@ -72,7 +72,7 @@ def test_a_container_that_reads_otherwise_than_it_holds_has_no_form() -> None:
 
 
 class Scalar:
-    """As NumPy's: only `tolist` has the number."""
+    """A scalar like NumPy's: only `tolist` returns the number."""
 
     size = 1
 
@@ -104,7 +104,7 @@ def test_forms_tell_true_from_one_and_one_object_from_another() -> None:
 
 def test_arguments_too_large_to_read_are_the_same_whenever_they_are_read() -> None:
     numbers, other = [*range(100_000)], [*range(100_000)]
-    # All are alive at once, so that none gets the id of another.
+    # Keep all objects alive at the same time, so that no two have the same id.
     first, again, changed = {"n": numbers, "x": 1.5}, {"n": numbers, "x": 1.5}, {"n": other, "x": 1.5}
     forms = [json_form(given) for given in (first, again, changed, {"n": numbers, "x": 2.5})]
     assert [is_same(forms[0], form) for form in forms] == [True, True, False, False]
@@ -134,7 +134,7 @@ class Place:
     "place", [Place("awaited"), Place("task"), Place("thread"), Place("later task")], ids=lambda one: one.how
 )
 def test_what_runs_inside_a_guarded_tool_is_guarded(make: Make, service: Service, place: Place) -> None:
-    """Also by a task or a thread that it starts."""
+    """The inner call may also run in a task or thread that the outer call starts."""
     service.deploy('tool.name == "inner"', "BLOCK")
     client = make()
     ran: list[str] = []

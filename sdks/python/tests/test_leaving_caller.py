@@ -1,4 +1,4 @@
-"""An approval belongs to the call that asked: when its caller is gone, nothing runs under it."""
+"""An approval belongs to the call that asked for it. If the caller has given up, nothing runs under the approval."""
 
 from __future__ import annotations
 
@@ -61,12 +61,12 @@ def events_of(service: Outliving, event_type: str) -> list[Any]:
 
 
 def is_asked(service: Outliving) -> Callable[[], bool]:
-    """The process knows the request too."""
+    """Whether the request exists and the process knows it."""
     return lambda: bool(events_of(service, "POLICY_DECISION"))
 
 
 def once_asked(process: Process, act: Callable[[], object]) -> None:
-    """A call asks late on a busy machine."""
+    """Waits for the request, because a call asks late on a busy machine. Then runs `act`."""
 
     def work() -> None:
         until(is_asked(process._service))
@@ -98,7 +98,7 @@ def by_timeout_around_a_thread_that_waits_late(process: Process, call: Callable[
         with ThreadPoolExecutor() as pool:
             future = pool.submit(process.call_guarded, "refund", {"n": 1}, call)
             until(is_asked(process._service))
-            # As LangGraph on a busy machine: its tool asks before its own thread waits for it.
+            # As with LangGraph on a busy machine: the tool asks before LangGraph's own thread waits for the tool.
             time.sleep(0.5)
             waits.set()
             return future.result()
@@ -118,7 +118,7 @@ def by_cancel_of_a_future(process: Process, call: Callable[[], Any]) -> None:
     with ThreadPoolExecutor() as pool:
         future = pool.submit(process.call_guarded, "refund", {"n": 1}, call)
         until(is_asked(process._service))
-        # As CrewAI and LangGraph give up.
+        # CrewAI and LangGraph give up in this way.
         future.cancel()
 
 
@@ -129,7 +129,7 @@ def by_timeout_of_a_future(process: Process, call: Callable[[], Any]) -> None:
         try:
             future.result(timeout=0.1)
         finally:
-            # The end of the block waits for the call.
+            # The end of a `with` block waits for the call.
             threading.Timer(0.5, process._service.decide).start()
 
 
@@ -212,13 +212,13 @@ def test_nothing_runs_after_the_caller_left_and_the_record_says_so(
 
 
 def test_nobody_is_asked_for_a_call_whose_caller_left_before(start: Callable[..., Process], service: Outliving) -> None:
-    """As an agent of CrewAI whose time was over while its model wrote the call."""
+    """As with an agent of CrewAI that times out while its model writes the call."""
     process, ran, codes = start("one"), list[int](), list[Any]()
     service.decide()
 
     def late(is_caller_there: bool) -> None:
         def call() -> Any:
-            # The thread between them begins to wait only after this one has started.
+            # The middle thread starts to wait only after this thread has started.
             until(lambda: is_caller_there or _callers_of(threading.get_ident())[1])
             return result_of(lambda: process.call_guarded("refund", {"n": 1}, lambda: ran.append(1)))
 
@@ -228,7 +228,7 @@ def test_nobody_is_asked_for_a_call_whose_caller_left_before(start: Callable[...
     with pytest.raises(FutureTimeout), ThreadPoolExecutor() as pool:
         pool.submit(late, False).result(timeout=0.1)
     assert ran == [] and codes == ["caller_gone"] and not service.approvals
-    # The end of a block without an exception waits for its calls.
+    # Without an exception, the end of the `with` block waits for its calls.
     with ThreadPoolExecutor() as pool:
         pool.submit(late, True)
     assert ran == [1]
@@ -255,7 +255,7 @@ def test_a_later_equal_call_asks_anew_here_and_in_a_process_with_an_older_handle
     with following.resume(before).within():
         code = result_of(lambda: following.call_guarded("refund", {"n": 1}, lambda: ran.append(2), rules=rules))
         if is_resumed:
-            # It cannot know whether the call ran: it is refused once.
+            # This process cannot know whether the call ran, so it is refused once.
             assert code == "approval_used"
             code = result_of(lambda: following.call_guarded("refund", {"n": 1}, lambda: ran.append(2), rules=rules))
     assert code == "approval_pending" and ran == [] and len(service.approvals) == 2
@@ -377,7 +377,7 @@ def test_a_withdrawal_whose_claim_the_service_refuses_is_no_rejected_record() ->
 def test_no_garbage_is_collected_while_the_stacks_of_threads_are_read(
     monkeypatch: pytest.MonkeyPatch, is_collecting: bool
 ) -> None:
-    # CPython 3.11 waits for ever if an open response is collected there while another thread begins.
+    # CPython 3.11 hangs if an open response is garbage-collected there while another thread starts.
     seen: list[bool] = []
     frames = sys._current_frames
 

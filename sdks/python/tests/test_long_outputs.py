@@ -1,4 +1,4 @@
-"""Long outputs are read into the index of a run in parts, between which an event loop does other things."""
+"""Long outputs are read into a run's index in parts, so that an event loop can run other work in between."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def test_a_part_that_a_signal_handler_interrupts_is_unknown_to_it() -> None:
     ended(history, [LONG])
     history._is_reading = True
     assert history.origin("mallory@evil.example") == ["unknown"]
-    # A process that was forked then may never end the part.
+    # A process that was forked at this moment may never finish the part.
     left = len(history._unread)
     for _ in range(3):
         ended(history, [LONG])
@@ -141,7 +141,7 @@ def test_on_an_event_loop_a_long_output_is_read_in_other_turns_also_by_the_next_
 
     for decides_at_once in (False, True):
         fake = client()
-        # The next decision reads a part in each turn, too.
+        # The next decision also reads one part in each turn.
         assert asyncio.run(main(fake, decides_at_once)) > 10, decides_at_once
         fake.tacho.shutdown()
 

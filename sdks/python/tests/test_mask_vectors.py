@@ -1,4 +1,4 @@
-"""Masks: the vectors of both SDKs, and the quick search against the plain one."""
+"""Masks: the test vectors of both SDKs, and a comparison of the quick search with the plain one."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ eyJhbGciOiJIUzI1NiJ9.eyJz tacho_k3_abcdefghijklmnopqrst xoxb-1234567890ab ya29.a
 
 
 def plainly_masked(text: str) -> str:
-    """Every rule on the whole text."""
+    """The plain search: applies every rule to the whole text."""
     for form in CREDENTIAL_FORMS:
         text = form.sub(lambda match: (match.group(1) if match.re.groups else "") + CREDENTIAL_MARK, text)
     return mask_assignments(mask_pairs(text, kind_of_name), kind_of_name)

@@ -1,4 +1,4 @@
-"""What is masked before an event exists: the same examples as the TypeScript SDK's tests."""
+"""Masking before an event is created, with the same examples as the TypeScript SDK's tests."""
 
 from __future__ import annotations
 

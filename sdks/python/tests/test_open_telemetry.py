@@ -1,4 +1,4 @@
-"""With the real OpenTelemetry SDK beside the client: events name its spans, handles carry them, and our requests make none."""
+"""With the real OpenTelemetry SDK: events and handles name its spans, and the SDK's own requests create none."""
 
 from __future__ import annotations
 

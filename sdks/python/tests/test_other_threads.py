@@ -1,4 +1,4 @@
-"""Calls in threads and executors: what they know of the run, and how the run gets there."""
+"""Calls in threads and executors: whether they know the run, and how to pass the run to them."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def outcome(call: Callable[[], Any]) -> str:
         ('tool.name == "t" && agent.name == "Support"', "MEDIUM", "ran"),
         ('tool.name == "t" && run.toolCalls >= 2', "CRITICAL", "policy"),
         ('session.id == "s"', "HIGH", "policy"),
-        # Of other tools, the condition has a result.
+        # The condition names another tool, so it has a result without a run.
         ('tool.name == "other" && agent.name == "Support"', "HIGH", "ran"),
     ],
 )
@@ -95,7 +95,7 @@ def test_standard_executors_carry_the_run_on_request(make: Make) -> None:
         with client.tacho.run(run_id="c"):
             assert before.submit(name).result() == "c"
         assert before.submit(name).result() is None
-        tacho.carry_runs()()  # It is on already: this changes nothing.
+        tacho.carry_runs()()  # `carry_runs` is already on, so this changes nothing.
         with client.tacho.run(run_id="d"):
             assert before.submit(name).result() == "d"
     finally:

@@ -51,11 +51,11 @@ assert ["named tacho_sdk now" in str(one.message) for one in said] == [True], sa
 def test_pip_installs_it_in_an_empty_environment(service: Service, tmp_path: Path) -> None:
     python = tmp_path / "bin" / "python"
     quiet: dict[str, Any] = {"check": True, "capture_output": True, "text": True, "timeout": 600}
-    # With a pip of its own, it would take five times as long to make.
+    # Without pip, which would make the environment take five times as long.
     subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(tmp_path)], **quiet)
     pip = [sys.executable, "-m", "pip", "--python", str(python)]
     variables = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
-    # A copy: a build writes beside the sources.
+    # Build from a copy, because a build writes into the folder of the sources.
     copied = tmp_path / "sources"
     subprocess.run(["cp", "-r", str(ROOT), str(copied)], **quiet)
     # Without an index, nothing but the package itself and its build tool can be installed.
@@ -65,7 +65,7 @@ def test_pip_installs_it_in_an_empty_environment(service: Service, tmp_path: Pat
     assert [line.split("==")[0] for line in listed.split()] == ["tacho-sdk"]
     subprocess.run([str(python), "-W", "error", "-c", PROGRAM, service.url], env=variables, cwd=tmp_path, **quiet)
     subprocess.run([str(python), "-c", FORMER_NAME], env=variables, cwd=tmp_path, **quiet)
-    # Another project on PyPI is named tacho: its package stays what it was, and is what `import tacho` finds.
+    # PyPI has another project named tacho. Its package must stay unchanged, and `import tacho` must find it.
     (packages,) = tmp_path.glob("lib/*/site-packages")
     (packages / "tacho").mkdir()
     (packages / "tacho" / "__init__.py").write_text("theirs = True")

@@ -1,4 +1,4 @@
-"""Payloads: bounded, readable whatever the host passes, reduced to metadata if configured."""
+"""Payloads are bounded, readable for any value of the host, and reduced to metadata if configured."""
 
 from __future__ import annotations
 
@@ -258,7 +258,7 @@ def test_an_exception_is_bounded_and_cut_between_words() -> None:
 def test_a_text_that_is_cut_before_masking_holds_no_part_of_a_credential() -> None:
     address = "https://user:hunter2@host"
     words = "word " * 120_000
-    # The head and the tail that are left of it.
+    # Only the head and the tail of the text are left.
     for cut in (218_445, len(words) - 109_225):
         for missing in range(-40, 40):
             begin = words[: cut + missing]
@@ -269,7 +269,7 @@ def test_a_text_that_is_cut_before_masking_holds_no_part_of_a_credential() -> No
 
 
 def test_no_rest_of_a_long_credential_stays_after_a_cut_where_almost_all_is_masked() -> None:
-    # Then what is left is short enough, and nothing is cut afterwards.
+    # Then the remaining text is short enough, and is not cut again.
     for form in (f"eyJ{'x' * 3_000}", f"sk-{'x' * 400}", f"password={'x' * 3_000}", f'password="{"xxxxxxxxx " * 300}"'):
         for first in ("", "word " * 300):
             text = written({"text": first + f"{form}\n" * (1_000_000 // len(form))})["text"]
@@ -291,7 +291,7 @@ def test_after_texts_of_more_than_is_masked_names_short_texts_and_numbers_stay()
         recorded_messages = recorded.pop("messages")
         assert [(one["role"], one["name"]) for one in recorded_messages] == [("user", f"n{at}") for at in range(count)]
         assert recorded.pop("tachoShortened") and recorded == rest
-        # The newest have as much room as the others, up to 524,288 characters before them.
+        # The newest messages get as much room as the others if at most 524,288 characters come before them.
         lengths = [len(one["content"]) for one in recorded_messages]
         assert all(length > 15_000 for length in lengths[:12]) and lengths[-1] >= 100, lengths
     files = [f"data:image/png;base64,{'QUJD' * 150_000}"] * 4
@@ -299,7 +299,7 @@ def test_after_texts_of_more_than_is_masked_names_short_texts_and_numbers_stay()
     assert recorded.pop("tachoShortened") and recorded.pop("files") and recorded == rest
     recorded = written({"text": "word " * 80_000, "list": ["y"] * 131_000})
     assert len(recorded["list"]) > 60_000 and recorded["list"][60_000] == "y"
-    # Beyond 262,144 characters of them, short texts are cut too, and their marks take no room from the others.
+    # Beyond 262,144 characters of short texts, these are cut too. Their marks do not count against the other texts.
     recorded = written({"text": "word " * 80_000, "short": ["y" * 199] * 1_400, "list": ["y"] * 100_000})
     assert len(recorded["short"]) > 1_000
 

@@ -29,7 +29,7 @@ def vectors(name: str) -> list[dict[str, Any]]:
 
 
 def number(text: str) -> float:
-    """As JavaScript reads it."""
+    """Reads a number as JavaScript does."""
     return int(text) if abs(int(text)) <= 2**53 else float(text)
 
 
@@ -160,12 +160,12 @@ def test_padding_switches_no_policy_off(severity: str) -> None:
     assert action("tool.input.amount > 1.0", many) == "BLOCK" and action('tool.name == "other"', many) == "ALLOW"
     exact = {"amount": 0, "list": [0] * (limits.INPUT_VALUES - 3)}
     assert action("tool.input.amount > 1.0", exact) == "ALLOW"
-    # Out of steps.
+    # The condition exceeds its step limit.
     assert action("tool.input.list.all(a, tool.input.list.all(b, a == b))", exact) == "BLOCK"
 
 
 class Deceiving(str):
-    """Answers differently from what it holds."""
+    """A text whose comparisons do not match its content."""
 
     def __eq__(self, _: object) -> bool:
         return False
@@ -240,7 +240,7 @@ def test_the_strictest_match_wins_in_any_order() -> None:
     "name", ["pay", "send", "read", "", "constructor", "mcp__bank__pay", None, 7, "x" * 2_000, "pay" * 1_500_000]
 )
 def test_policies_that_are_decided_together_decide_as_each_of_them_alone(name: Any) -> None:
-    """Also those that are not evaluated for a tool that their condition names, and those that change between decisions."""
+    """Includes policies that are skipped because their condition names another tool, and policies that change in between."""
     conditions = (
         'tool.name == "pay"',
         'tool.name == "pay" && tool.input.amount > 10.0 && run.toolCalls < 5',

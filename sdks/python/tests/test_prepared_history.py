@@ -1,4 +1,4 @@
-"""A past that is prepared when a call ends: cheap with many or costly policies, and no interrupt leaves a call in it twice."""
+"""A run's history is prepared when a call ends: it stays cheap with many policies, and an interrupt adds no call twice."""
 
 from __future__ import annotations
 

@@ -31,7 +31,7 @@ def environment() -> dict[str, str]:
     return {**os.environ, "TACHO_URL": URL, "TACHO_API_KEY": KEY, "PYTHONWARNINGS": "error"}
 
 
-# At its end, a process waits a second for a service that does not answer. A slow machine gets its time.
+# Long timeouts for slow machines. By default, an ending process waits one second for a service that does not answer.
 PATIENT = "import tacho_sdk as tacho; tacho.configure(flush_timeout=120, request_timeout=120)"
 
 
@@ -63,7 +63,7 @@ def events_of(run: str) -> list[str]:
 )
 def test_a_process_that_ends_delivers_first(end: str, code: int, is_delivered: bool) -> None:
     run = run_id()
-    # Otherwise, the thread that sends may be quicker than `os._exit`.
+    # Stop the sending thread, which otherwise may be faster than `os._exit`.
     begin = PATIENT if is_delivered else f"{PATIENT}.core.sender._worker.wake = lambda: True"
     ended = execute(f"{begin}\nimport sys\nrun = tacho.start_run(run_id=sys.argv[1])\nrun.step('step')\n{end}", run)
     assert ended.returncode == code, ended.stderr
@@ -72,7 +72,7 @@ def test_a_process_that_ends_delivers_first(end: str, code: int, is_delivered: b
 
 def test_what_atexit_functions_record_is_delivered_too() -> None:
     run = run_id()
-    # Registered before the SDK, so it runs after the SDK's own function: events are delivered at once then.
+    # Registered before the SDK's own `atexit` function, so it runs after that. Events are then delivered at once.
     ended = execute(
         """
         import atexit, sys

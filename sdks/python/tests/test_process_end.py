@@ -1,4 +1,4 @@
-"""Each way a process can end, really ended: what arrives at the service. docs/sdk/delivery.md shows the table."""
+"""Which events arrive for each way a process can end, tested with real processes. docs/sdk/delivery.md has the table."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ pytestmark = pytest.mark.skipif(
 DOCS = Path(__file__).parents[3] / "docs" / "sdk" / "delivery.md"
 MARKS = ("<!-- ends:python -->", "<!-- /ends:python -->")
 
-# After the first event, nothing is sent before the end. A slow machine gets its time.
+# After the first event, nothing is sent before the end. The timeouts are long, for slow machines.
 BEGIN = """
 import asyncio, os, resource, signal, sys, threading, time, tacho_sdk as tacho
 from tacho_sdk.integrations.model_call import ModelCall
@@ -223,7 +223,7 @@ def test_what_arrives(shared: Service, way: Way, spooled: bool, tmp_path: Path) 
     assert ("step" in labels) is (arrives != NOTHING)
     assert ("later" in labels) is ("'later'" in way.program and arrives == EVERYTHING)
     if way.arrives == EVERYTHING:
-        # Nothing had to wait for another process.
+        # All events arrived without the help of another process.
         assert arrived == {event["eventId"] for event in events}
     if "report()" in way.program and (spooled or way.code != -9) and arrives == EVERYTHING:
         assert len(issues_of(shared, client_id)) == 1
@@ -231,7 +231,7 @@ def test_what_arrives(shared: Service, way: Way, spooled: bool, tmp_path: Path) 
     assert [outcome["status"] for outcome in outcomes] == ([way.outcome] if way.outcome else [])
     error = outcomes[0].get("error", "") if outcomes else ""
     assert error.startswith(way.error) if way.error else error == ""
-    # The SDK writes nothing: the output is that of the exception.
+    # The SDK prints nothing, so the only output is the traceback of the exception.
     assert "Traceback" in errors or errors == ""
     if way.error == FAILED:
         exception = outcomes[0]["exception"]

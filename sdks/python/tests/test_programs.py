@@ -1,4 +1,4 @@
-"""What programs of every kind do with the SDK: streamed responses, options, `shutdown`, large arguments, pools."""
+"""The SDK in many kinds of programs: streamed responses, options, `shutdown`, large arguments, pools."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def environment(service: Service) -> dict[str, str]:
 
 
 class Sent:
-    """What an ASGI application sent, and when its client leaves."""
+    """Keeps what an ASGI application sends, and simulates when its client leaves."""
 
     def __init__(self, leaves_after: int = 1_000) -> None:
         self.parts: list[bytes] = []
@@ -80,7 +80,7 @@ def test_a_streamed_response_is_part_of_its_run(make: Make, service: Service, is
     labels = ["0", "1", "2", "completed"]
     assert [event["label"] for event in service.events] == labels
     assert len({event["runId"] for event in service.events}) == 1
-    # The browser goes away after the first piece.
+    # The browser disconnects after the first piece.
     assert asyncio.run(main(1)) == [b"0;"]
     client.tacho.flush(120)
     assert [event["label"] for event in service.events[4:]] == ["0", "cancelled"]
@@ -150,7 +150,7 @@ def test_a_good_key_after_a_revoked_one_revives_open_runs(service: Service, monk
         service.script("/issue-records", lambda _: (202, {"recordId": "r", "status": "RECEIVED", "isNew": True}, {}))
         refused = len(service.requests)
         good = tacho.configure(api_key="good", **options)
-        # Of the client that is there now, and of the run itself.
+        # One event of the present client and one of the run's own client.
         tacho.record("X", "module")
         run.record("X", "run")
     run.end()
@@ -173,7 +173,7 @@ def test_a_good_key_after_two_revoked_ones_revives_the_first_run(service: Servic
     run = tacho.start_run(run_id="open")
     run.record("X", "one")
     assert first.flush(120).left == 1
-    # Records nothing itself, so the service refuses its key for the run of the first.
+    # This client records nothing itself, so the service refuses its key for the run of the first client.
     second = tacho.configure(api_key="wrong", **options)
     assert first.flush(120).left == 1
     service.script("/events/batch", accept_all)
@@ -273,7 +273,7 @@ def test_many_numbers_in_an_argument_are_not_read_one_by_one(make: Make, service
 def test_a_sync_tool_on_an_event_loop_does_not_wait_for_a_slow_service(
     make: Make, service: Service, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    # Elsewhere, it waits for longer than this service takes.
+    # Outside an event loop, a call waits longer than this service needs.
     monkeypatch.setattr(guard, "_CONFIGURATION_WAIT", 10_000.0)
     may_answer = threading.Event()
 
@@ -287,7 +287,7 @@ def test_a_sync_tool_on_an_event_loop_does_not_wait_for_a_slow_service(
 
     async def main() -> None:
         async with client.tacho.run():
-            # The run asks for them before the first call.
+            # The run requests the policies before the first call.
             assert client.tacho.configuration._is_started
             with pytest.raises(tacho.ToolBlockedError) as blocked:
                 tool()

@@ -15,7 +15,7 @@ NAMES = [name for one in ("http", "https", "all", "no") for name in (f"{one}_pro
 
 
 class Seen:
-    """A proxy that gives one answer to each connection."""
+    """A proxy that sends one answer on each connection."""
 
     def __init__(self, answer: bytes) -> None:
         self.heads: list[str] = []
@@ -59,7 +59,7 @@ def test_https_goes_through_a_tunnel_and_the_proxy_never_sees_the_key(variables:
     proxy = Seen(b"HTTP/1.1 403 Forbidden\r\n\r\n")
     variables.setenv("HTTPS_PROXY", f"user:pass@{proxy.address}")
     reply = Connections("https://tacho.example.com", lambda: "secret-key").request("GET", "/runs", timeout=60)
-    # Not an answer of Tacho.
+    # This answer is not from Tacho.
     assert isinstance(reply, NoReply) and reply.reason == "network"
     [head] = proxy.heads
     assert head.startswith("connect tacho.example.com:443 ") and "proxy-authorization: basic" in head

@@ -1,5 +1,5 @@
 """
-Small real programs with the frameworks that people use: what arrives, and what is blocked. They need the packages of
+Small real programs with popular frameworks: which events arrive, and which calls are blocked. They need the packages of
 requirements-programs.txt: TACHO_TEST_FRAMEWORKS=1 npm test -- python. docs/sdk/programs.md has the results.
 """
 
@@ -48,7 +48,7 @@ def guarding(service: Service) -> Service:
 
 
 class Program:
-    """A folder with the program, and its environment."""
+    """A folder with the program, and the variables of its environment."""
 
     def __init__(self, folder: Path, service: Service, code: str) -> None:
         self.folder = folder
@@ -175,7 +175,7 @@ def test_fastapi_with_streaming(guarding: Service, tmp_path: Path) -> None:
         assert b'{"answer":"policy"}' in program.get("/plain/500")
         program.get("/endless", 3)
         guarding.until(lambda: by_run(guarding).get("endless") == ["cancelled"])
-        # The last one is recorded immediately before the server ends.
+        # The run of this request is recorded immediately before the server ends.
         program.get("/plain/700")
     runs = by_run(guarding)
     assert runs.pop("endless") == ["cancelled"] and runs.pop("plain") == ["BLOCK refund", "completed"] * 2
@@ -235,7 +235,7 @@ def test_django_with_streaming(guarding: Service, tmp_path: Path, path: str, ser
         assert b"piece 0: refunded 10" in reply and b"piece 1: policy" in reply
         assert b'{"answer": "policy"}' in program.get("/plain")
         if server[0] == "uvicorn":
-            # Django has no hook for the end of the server.
+            # Django has no hook at the end of the server, so wait until the runs have arrived.
             guarding.until(lambda: len(by_run(guarding).get("plain", [])) == 2)
     runs = by_run(guarding)
     assert runs.pop("plain") == ["BLOCK refund", "completed"]
@@ -353,7 +353,7 @@ def test_jupyter(guarding: Service, tmp_path: Path) -> None:
     assert [*runs.values()] == [["research", "completed"]]
 
 
-# Asking for a module inside a missing package raises.
+# `find_spec` raises for a module inside a missing package.
 SQLITE = "langgraph.checkpoint.sqlite" if importlib.util.find_spec("langgraph") else "langgraph"
 LANGGRAPH = """
 import asyncio, sys, tacho_sdk as tacho

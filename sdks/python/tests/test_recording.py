@@ -313,7 +313,7 @@ def test_a_run_begins_when_it_was_entered(make: Make, service: Service, monkeypa
         with client.tacho.run():
             work()
     with monkeypatch.context() as patch:
-        # On a busy machine, it comes later than that.
+        # On a busy machine, the first event comes later than the real limit.
         patch.setattr(core, "RUN_STARTED_MS", 600_000)
         with client.tacho.run():
             client.tacho.record("X", "at once")

@@ -1,4 +1,4 @@
-"""A key that a function gives: after a refusal it is asked again, and nothing recorded meanwhile is lost."""
+"""An API key from a function: after the service refuses a key, the SDK calls the function again, and loses no event."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ OK = Reply(200, {}, {"accepted": 1, "retryableEventIds": [], "rejectedEventIds":
 
 
 class Vault:
-    """Gives a key, and is the service that knows one."""
+    """Returns the host's key, and acts as the service, which accepts one key."""
 
     def __init__(self, *, is_async: bool = False) -> None:
         self.given, self.valid, self.asked, self.refused = "first", "first", 0, 0
@@ -70,7 +70,7 @@ def test_without_another_key_it_is_not_asked_in_a_loop(monkeypatch: pytest.Monke
     for _ in range(50):
         reply = vault.request("GET", "/", timeout=60)
         assert isinstance(reply, NoReply) and reply.reason == "network"
-    # First use, and one refusal; then a pause.
+    # One call for the first use and one after the refusal, then a pause.
     assert vault.asked == 2
 
 
@@ -89,7 +89,7 @@ def test_a_request_that_began_with_an_older_key_is_repeated_with_the_newer_one_w
         sent.append(vault.rotating.current())
         if len(sent) == 1:
             vault.given = vault.valid = "second"
-            # Meanwhile, another request learns the newer key.
+            # Meanwhile, another request gets the newer key.
             assert vault.request("GET", "/", timeout=60) == OK
             return REFUSED
         return OK

@@ -68,7 +68,7 @@ def test_a_run_that_read_strangers_and_private_data_sends_nothing_outside(made: 
         call(fake, "get_customer", {"id": 1}, {"name": "Ada"})
         assert call(fake, "send_mail", {"to": "a@example.com"}) == "blocked"
         assert call(fake, "get_customer", {"id": 2}) == "done"
-    # Another run has read nothing.
+    # A new run has no history.
     with fake.tacho.run():
         assert call(fake, "send_mail", {"to": "a@example.com"}) == "done"
 
@@ -102,7 +102,7 @@ def test_what_the_user_said_before_the_policies_arrived_is_known(made: Any) -> N
         assert call(fake, "pay", {"to": "GB33 BUKB 2020 1555 5555 55"}) == "done"
         assert call(fake, "pay", {"to": "DE89370400440532013000"}) == "blocked"
         assert call(fake, "wipe", {}) == "done"
-    # More than is remembered is not known.
+    # More user inputs than the history remembers, so "unknown" is among the labels.
     late = made('tool.name == "wipe" && "unknown" in run.labels')
     with late.tacho.run() as run:
         for number in range(21):
@@ -172,7 +172,7 @@ def test_the_history_goes_on_in_another_process_and_what_is_not_known_is_said(ma
 
 
 def test_shared_histories_have_the_same_origins_and_results_as_in_typescript() -> None:
-    """Of the file that `TACHO_TEST_HISTORIES` names, or of packages/policy/vectors."""
+    """The cases in the file `TACHO_TEST_HISTORIES`, or in packages/policy/vectors."""
     path = os.environ.get("TACHO_TEST_HISTORIES") or VECTORS
     with open(path, encoding="utf-8") as lines:
         for line in lines:
@@ -222,12 +222,12 @@ def test_more_than_255_sets_of_labels_cannot_be_told_apart_and_the_history_says_
 
 def test_each_two_neighbours_of_a_long_text_are_found_and_of_too_many_the_rest_is_unknown() -> None:
     history = RunHistory()
-    # Not ASCII, and ASCII: they are read in different ways.
+    # Non-ASCII and ASCII texts are read in different ways.
     for text in (words := [f"word{number}é" for number in range(9_000)], [word[:-1] for word in words]):
         history.ended(HistoryCall("read", {}, True, "ALLOW", (), ["private"], " ".join(text)))
         for first, second in pairwise(text):
             assert history.origin(f"{first}, {second}") == ["private"]
-        # By chance, one in 100,000 has the hash of another one.
+        # One pair in 100,000 has the same hash as another by chance.
         apart = zip(text[::50], text[2::50], strict=False)
         assert sum(history.origin(f"{first} {third}") == [] for first, third in apart) > 175
     # 9,000 numbers, and 18,000 words and pairs of each text.
@@ -245,7 +245,7 @@ def test_calls_share_the_keys_of_their_inputs_and_few_keys_are_held() -> None:
         history.ended(HistoryCall("pay", json.loads(f'{{"an order": {number}, "order {number}": 1}}'), True, "ALLOW"))
     first, second = (next(iter(call["input"])) for call in history.calls[:2])
     assert first == "an order" and first is second
-    # `sys.intern` would hold each for ever in some versions of Python.
+    # In some versions of Python, `sys.intern` would keep each key forever.
     assert len(history._keys) <= 257
 
 
@@ -267,7 +267,7 @@ def test_when_the_oldest_call_is_forgotten_no_loop_judges_all_others_before_a_de
     assert holds() == [False, False]
     known = dict(history.loops)
     end_calls(50, {"amount": 1})
-    # Judged when they ended.
+    # The loops judged these calls when the calls ended.
     assert all(history.loops[loop].calls > judged.calls for loop, judged in known.items())
     known = dict(history.loops)
     end_calls(200, {"amount": 6})
@@ -369,7 +369,7 @@ def test_a_condition_of_labels_that_cannot_be_used_is_reported_once() -> None:
 
 
 def test_generated_code_and_indexes_give_what_a_walk_over_all_calls_gives(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The same results, failures and steps, over histories that forget calls and inputs."""
+    """Results, failures and steps are the same for histories that forget calls and inputs."""
     sources = (
         'run.calls.exists(c, c.tool == "read" && c.ok && c.input.id == tool.input.id)',
         'run.calls.filter(c, !c.ok && tool.input.id == c.input.id && c.input.text != "b").size() > 1',
@@ -450,7 +450,7 @@ def test_a_prepared_history_answers_a_decision_without_a_look_at_its_calls() -> 
         for prepare in (prepare for one in conditions for prepare in one.preparations):
             prepare(history)
     for calls in (history.calls, history.calls_of("pay")):
-        # Without a tool, an input of its own, and an outcome, so any look fails the condition.
+        # These calls have no tool and no outcome, so any read of a call fails the condition.
         calls[:] = [{"input": None}] * len(calls)
     for condition in conditions:
         outcome = evaluate(condition, Facts("pay", {"id": "new"}, 0, run_history=history))

@@ -1,4 +1,4 @@
-"""Inputs with masked members: what is shown can be checked against the approved hash."""
+"""Inputs with masked members: the shown input can be checked against the approved hash."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A machine whose clock is wrong: as much as the service's is in the other direction."""
+"""Machines with a wrong clock, simulated by a service whose clock is wrong in the other direction."""
 
 from __future__ import annotations
 

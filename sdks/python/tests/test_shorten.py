@@ -1,4 +1,4 @@
-"""What is quick in copying and shortening gives the same as what is plain and slow."""
+"""The quick ways to copy and shorten a payload give the same result as the slow, plain ones."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ CHARS = ["a", "b ", "\n", '"', "\\", "ä", "€", "\U0001f600", "\x01", "data:",
 
 
 class Fields(dict[str, object]):
-    """Read as a mapping of the host."""
+    """A mapping of the host, which the SDK reads in the slow way."""
 
 
 class Text(str):
@@ -41,7 +41,7 @@ def value_of(rng: random.Random, levels: int = 3) -> Any:
 
 
 def slow(value: Any) -> Any:
-    """The same in classes of a host."""
+    """The same value in classes of the host, which the SDK reads in the slow way."""
     if isinstance(value, dict):
         return Fields({Text(key): slow(item) for key, item in value.items()})
     if isinstance(value, list):
@@ -80,7 +80,7 @@ def test_a_payload_is_shortened_to_its_bound_and_says_what_is_missing(monkeypatc
     for _ in range(100):
         captured = payloads.capture({"input": value_of(rng), "long": [text_of(rng) * rng.randrange(90) for _ in range(9)]})
         known = payloads.written(captured, 1_500)
-        # Its texts are known now, and those of another client are not.
+        # This client remembers the texts now. Another client does not.
         other = Payloads("full", frozenset(), Mask(Masking()), Diagnostics(lambda _: None))
         assert known == payloads.written(captured, 1_500) == other.written(captured, 1_500)
         assert len(known.encode()) <= 1_500
@@ -104,7 +104,7 @@ def test_the_oldest_texts_are_forgotten_first(monkeypatch: pytest.MonkeyPatch) -
 
     monkeypatch.setattr(texts, "_KNOWN_CHARS", 50_000)
     payloads = Payloads("full", frozenset(), Counting(Masking()), Diagnostics(lambda _: None))
-    # Fewer characters than are remembered; two messages are new each time.
+    # Each payload has fewer characters than are remembered. Two of its messages are new.
     messages = [f"message {number} " * 100 for number in range(200)]
     for at in range(0, 160, 2):
         payloads.write({"messages": messages[at : at + 30]})

@@ -1,4 +1,4 @@
-"""What a spool keeps, with processes that really die. The same promises as packages/sdk/test/exit.test.ts."""
+"""A spool keeps events when processes die, tested with real processes. Same rules as packages/sdk/test/exit.test.ts."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def start(service: Service, spool: Path, program: str) -> subprocess.Popen[str]:
 
 
 def kill(service: Service, spool: Path, program: str) -> None:
-    """Kills it once it is ready."""
+    """Starts a program and kills it as soon as it is ready."""
     child = start(service, spool, program)
     assert child.stdout is not None and child.stdout.readline() == "ready\n"
     child.kill()
@@ -91,7 +91,7 @@ def test_kill_9_after_the_first_call_loses_neither_its_event_nor_an_issue_record
     assert client.tacho.ready(120)
     assert client.tacho.flush(120).left == 0
     assert labels(service) == ["first"]
-    # The killed process may have sent the record too: its id says that it is the same.
+    # The killed process may have sent the record too, with the same id.
     records = {record["clientRecordId"]: record["detectionType"] for record in service.of("/issue-records") if record}
     assert list(records.values()) == ["LOOP_DETECTED"]
     counts = client.tacho.issue_record_counters()
@@ -175,7 +175,7 @@ def test_a_pool_and_workers_of_gunicorn_leave_everything_when_they_are_killed(
     finally:
         os.killpg(server.pid, signal.SIGKILL)
         server.wait(120)
-    # The workers may be zombies now, whose numbers are still taken. After a minute, their segments have no owner.
+    # The workers may be zombies, whose process ids are still in use. After a minute, their segments count as unowned.
     for file in spool.iterdir():
         os.utime(file, (0, 0))
     service.script("/events/batch", accept_all)
@@ -292,7 +292,7 @@ def test_only_plain_files_of_this_user_are_read_and_a_repeated_event_is_sent_onc
         os.utime(spool / f"elsewhere.1.1.{name}.events", (0, 0))
     plant(spool, "large", "x" * (2 * 1_048_576 + 1))
     plant(spool, "twice", line("same") + line("same"))
-    # A name with the number of a living process, but untouched for an hour.
+    # The name has the id of a living process, but the file was not changed for an hour.
     plant(spool, "pid", line("pid")).rename(spool / f"elsewhere.{os.getppid()}.1.pid.events")
     left = {"link", "folder", "pipe", "large"}
     if os.getuid() == 0:
@@ -327,7 +327,7 @@ def test_what_dead_processes_left_fills_at_most_half_of_the_queue(make: Make, se
     counts = client.tacho.counters()
     assert (counts.queued, counts.recovered, counts.dropped) == (5_000, 5_000, {})
     client.tacho.shutdown(0)
-    # The next one gets all the rest.
+    # The next process delivers the remaining events.
     next_ = make(spool=str(tmp_path), max_queued_events=40_000)
     assert next_.tacho.ready(120)
     assert next_.tacho.counters().recovered == 15_000
@@ -343,7 +343,7 @@ def test_a_full_queue_drops_from_the_spool_too_and_the_spool_is_bounded(make: Ma
     assert client.tacho.counters().dropped["queue_full"] > 80
     assert sum(file.stat().st_size for file in tmp_path.iterdir()) <= 4 * 1_048_576
     assert client.codes.count("spool_failed") == 0
-    # The first delivery says it, and no later one.
+    # Only the first delivery reports this.
     service.script("/events/batch", accept_all)
     service.requests.clear()
     assert client.tacho.flush(120).left == 0
@@ -367,7 +367,7 @@ def test_an_id_of_the_host_that_is_recorded_twice_leaves_nothing_in_the_spool(
 def test_a_disk_that_is_full_in_the_middle_of_a_line_is_reported_and_memory_delivers_everything(
     make: Make, service: Service, tmp_path: Path
 ) -> None:
-    # A limit on the file size cuts a line, like a full disk.
+    # A limit on the file size cuts a line in the middle, as a full disk does.
     limits = (20_000, resource.getrlimit(resource.RLIMIT_FSIZE)[1])
     program = f"""
         import resource
@@ -383,7 +383,7 @@ def test_a_disk_that_is_full_in_the_middle_of_a_line_is_reported_and_memory_deli
     _, errors = child.communicate(timeout=120)
     assert errors == "tacho: The spool cannot be used (EFBIG): what is recorded is only in memory.\n"
     assert len(labels(service)) == 150
-    # The complete lines are still there, and are sent again under the same ids.
+    # Complete lines survive, and the next process sends them again with the same ids.
     client = make(spool=str(tmp_path))
     assert client.tacho.ready(120)
     client.tacho.shutdown(120)

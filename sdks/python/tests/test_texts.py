@@ -81,7 +81,7 @@ def test_a_text_that_comes_again_is_not_searched_again_and_the_memory_of_texts_i
     for number in range(100):
         payloads.write({"output": f"{number} " * 20_000})
     assert sum(map(len, payloads._texts._known)) <= 1_048_576
-    # Another client has another mask.
+    # This client has another mask, so it must not use the texts that the first one remembers.
     assert "[masked:email]" in payloads_of(Masking(email=True)).write({"output": "to ada@example.org " * 30})
     assert "ada@example.org" in payloads.write({"output": "to ada@example.org " * 30})
 
@@ -94,7 +94,7 @@ def test_a_text_of_a_host_that_reads_like_a_mark_is_recorded_as_it_is() -> None:
 def test_the_quicker_first_look_finds_all_that_is_looked_for(monkeypatch: pytest.MonkeyPatch) -> None:
     rng, fast = random.Random(11), scanner.Scanner()
     monkeypatch.setattr(credential_words, "SCANNED_CHARS", sys.maxsize)
-    # As Hyperscan reads them.
+    # Compile the patterns with the flags that Hyperscan uses.
     patterns = [re.compile(pattern, re.ASCII | re.DOTALL) for pattern in scanner._PATTERNS]
     inputs = [dump(case["input"]) for case in CASES]
     found = 0

@@ -1,4 +1,4 @@
-"""The whole answers that also test the server and the TypeScript SDK."""
+"""Usage in whole answers of providers. The tests of the server and the TypeScript SDK read the same answers."""
 
 import json
 import random

@@ -1,4 +1,4 @@
-"""Where the service offers it (`x-tacho-wait`), a request waits for the next configuration all the time."""
+"""If the service offers `x-tacho-wait`, the client always has a request open that waits for the next configuration."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ Make = Callable[..., Client]
 
 
 class Offering:
-    """Offers the wait; the answers of requests that wait come when the test releases them."""
+    """A service that offers the wait. The test releases the answers of waiting requests."""
 
     def __init__(self, service: Service) -> None:
         self.service = service
@@ -46,7 +46,7 @@ def test_a_change_arrives_in_the_answer_of_the_request_that_waits(make: Make, se
     service.until(lambda: changes == ["r2"])
     service.until(lambda: len(offering.asked) == 3)
     assert offering.asked[2]["if-none-match"] == 'W/"r2"'
-    # A refresh by hand does not wait for the one that waits, and neither does the end.
+    # Neither an explicit refresh nor the end of the client waits for the open request.
     service.script("/runtime-config", offering.first)
     assert client.tacho.configuration.refresh()
     started_at = time.monotonic()
@@ -86,7 +86,7 @@ def test_a_service_that_answers_early_is_not_asked_without_end(make: Make, servi
     assert client.tacho.configuration.ready(120)
     service.until(lambda: len(offering.asked) >= 2)
     time.sleep(1.5)
-    # A second lies between two of them.
+    # The client sends these requests at most once a second.
     asked = len(offering.asked)
     assert asked <= 2 + time.monotonic() - started_at
     assert client.codes == []

@@ -28,7 +28,7 @@ def outcome(client: Client, tool_name: str = "refund") -> str:
 
 @pytest.fixture
 def file(make: Make, service: Service, tmp_path: Path) -> str:
-    """Written by an earlier process; its policies block `refund`. The service is down now."""
+    """A configuration file of an earlier process, with a policy that blocks `refund`. The service is down now."""
     service.deploy('tool.name == "refund"', "BLOCK")
     path = str(tmp_path / "configuration.json")
     assert make(configuration_file=path).tacho.configuration.refresh()

@@ -62,7 +62,7 @@ def test_a_function_of_the_host_runs_in_its_record_call(make: Make, service: Ser
 def test_events_that_grow_when_written_are_sent_in_more_requests(make: Make, service: Service) -> None:
     client = make()
     run = client.tacho.start_run()
-    # JSON doubles each quote.
+    # JSON escapes each quote, which doubles the size.
     ids = [run.step("s", {"text": '"' * 100_000}) for _ in range(12)]
     assert client.tacho.flush(120).left == 0
     assert [event["eventId"] for event in service.events] == ids

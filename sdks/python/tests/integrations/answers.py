@@ -1,4 +1,4 @@
-"""A model on loopback that gives the answers of a test, whole or streamed, in the formats of OpenAI and Anthropic."""
+"""A model on loopback that sends a test's answers, whole or streamed, in the formats of OpenAI and Anthropic."""
 
 from __future__ import annotations
 
@@ -107,7 +107,7 @@ def _response(answer: Answer) -> tuple[Any, Iterator[Any]]:
 
 
 def _message(answer: Answer) -> tuple[Any, Iterator[Any]]:
-    """Whole answers of Anthropic have their inputs as objects, also if their end is missing."""
+    """In whole answers of Anthropic, inputs are objects, even if the end of the answer is missing."""
     reason = "max_tokens" if answer.is_cut else "tool_use" if answer.calls else "end_turn"
     blocks: list[Any] = [{"type": "tool_use", "id": id_, "name": name, "input": text} for id_, name, text in answer.calls]
     blocks = blocks or [{"type": "text", "text": answer.text}]

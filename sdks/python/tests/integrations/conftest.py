@@ -17,7 +17,7 @@ from .model_server import CALLS, FINAL, ModelServer
 
 @pytest.fixture(autouse=True, scope="package")
 def _one_certificate(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
-    """Hundreds of clients would each parse all certificates of certifi: a third of their time. None of them uses TLS."""
+    """Skips certifi's certificates. Each of hundreds of clients would parse them, a third of its time, and none uses TLS."""
     certifi: Any = pytest.importorskip("certifi")
     first, end, _ = Path(certifi.where()).read_text().partition("-----END CERTIFICATE-----\n")
     file = tmp_path_factory.mktemp("certificate") / "first.pem"
@@ -37,7 +37,7 @@ def model(monkeypatch: pytest.MonkeyPatch) -> Iterator[ModelServer]:
 
 
 class Scene:
-    """Policies, an approval, the tool, and what must be recorded in the end."""
+    """Policies, an approval and the tool of the scene, and checks of what is recorded."""
 
     def __init__(self, client: Client, service: Service) -> None:
         self.client = client
@@ -71,7 +71,7 @@ class Scene:
         has_call_ids: bool = True,
     ) -> None:
         """
-        `messages`: the answers of the tools, as the model got them. `prompt`: None if the framework writes more into it.
+        `messages`: the tools' answers, as the model received them. `prompt`: None if the framework adds text to it.
         `has_call_ids`: whether the framework gives a tool the model's id of the call.
         """
         assert answer == FINAL
@@ -104,7 +104,7 @@ class Scene:
         assert [arguments["order"] for _, arguments in asked_calls] == [1, 2, 3]
         repeated = [call for message in models[1]["messages"] for call in message.get("toolCalls", ())]
         assert [(call["name"], call["arguments"]) for call in repeated] == asked_calls
-        # The id tells an approval apart from those of other calls with the same input, also in the next process.
+        # The id distinguishes this approval from those of other calls with the same input, even in the next process.
         (asked,) = self._service.of("/firewall-approvals")
         key = models[0]["output"]["toolCalls"][2]["id"] if has_call_ids else 0
         basis = [events[0]["runId"], "refund", asked["inputHash"], "p", "1", key]
@@ -121,7 +121,7 @@ def scene(make: Callable[..., Client], service: Service) -> Scene:
 
 
 class Leaving:
-    """A person who approves only after the agent gave up."""
+    """A person who approves only after the agent has given up."""
 
     def __init__(self, service: Service) -> None:
         self.is_decided = False
@@ -138,7 +138,7 @@ class Leaving:
     def check(
         self, client: Any, ran: list[int], reasons: set[str], ids: set[str | None] | None = None, by_time: bool = False
     ) -> None:
-        """`by_time`: on a slow machine, the time may be over before anybody is asked."""
+        """`by_time`: the agent gives up by a timeout, which on a slow machine may end before the call asks for approval."""
         self.is_decided = True
         time.sleep(1.5)
         client.flush(120)

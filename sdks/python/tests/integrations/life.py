@@ -1,6 +1,6 @@
 """
-The same agent in each framework, with its model at a URL, for the last rows of docs/integrations/guarded.md. Each gets a
-client, the URL, tools as functions, and whether the model streams.
+The same agent in each framework, for the last rows of docs/integrations/guarded.md. Each function gets a client, the URL of the
+model, tools as functions, and whether the model streams.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ async def anthropic(client: Tacho, url: str, tools: Tools, is_stream: bool) -> o
                 message = await stream.get_final_message()
         else:
             message = await sdk.messages.create(**given)
-        # As hosts do that keep only the content.
+        # Pass only the content, because some hosts keep nothing else.
         if not await acall_tools({"content": message.content}, tools, client):
             return message
     return None
@@ -144,12 +144,12 @@ def installed() -> list[str]:
 
 
 def rows_of(name: str) -> dict[str, str]:
-    """What test_life.py proves of an integration."""
+    """The rows that test_life.py proves for an integration."""
     return dict.fromkeys([*_ROWS, *(["handed off"] if name in HAND_OFFS else [])], "guarded")
 
 
 async def langgraph_goto(client: Tacho, url: str, tools: Tools, is_stream: bool) -> None:
-    """A node with a model hands over by `Command`."""
+    """A node that calls a model hands over with a `Command`."""
     from langchain_openai import ChatOpenAI
     from langgraph.graph import START, MessagesState, StateGraph
     from langgraph.types import Command
@@ -175,7 +175,7 @@ async def langgraph_edge(client: Tacho, url: str, tools: Tools, is_stream: bool)
 
 
 async def langgraph_edge_to_function(client: Tacho, url: str, tools: Tools, is_stream: bool) -> None:
-    """The same with a function that asks an agent without a name."""
+    """Like `langgraph_edge`. The worker is a function that calls an agent without a name."""
 
     def worker(chat: Any) -> Any:
         async def billing(state: Any) -> Any:
@@ -187,7 +187,7 @@ async def langgraph_edge_to_function(client: Tacho, url: str, tools: Tools, is_s
 
 
 async def langgraph_edge_to_model(client: Tacho, url: str, tools: Tools, is_stream: bool) -> None:
-    """The same with a function that calls its model and its tool."""
+    """Like `langgraph_edge`. The worker is a function that calls its model and its tool."""
     from langchain_core.tools import tool
 
     from tacho_sdk.integrations.langchain import guard_tools
@@ -254,7 +254,7 @@ async def langgraph_transfer(client: Tacho, url: str, tools: Tools, is_stream: b
 
 
 async def langgraph_sub_agent(client: Tacho, url: str, tools: Tools, is_stream: bool) -> None:
-    """A tool of an agent runs another one."""
+    """A tool of one agent runs another agent."""
     from langchain_openai import ChatOpenAI
 
     from tacho_sdk.integrations.langchain import TachoHandler

@@ -1,12 +1,12 @@
 """
-The promise of a guard, for each integration and each way of defining a tool: what the tool got is what policies judged, what
-was hashed, approved and recorded. A blocked or rejected call does not run, and a person is asked once.
+The promise of a guard, for each integration and each way of defining a tool: the input that the tool gets is the input that
+policies judge, and that is hashed, approved and recorded. A blocked or rejected call does not run, and a person is asked once.
 
-A way of defining a tool is an entry of `WAYS`; an integration may have ways of its own. It runs the calls of one answer of a
-model (`Runner`). docs/integrations/guarded.md is made of the results: UPDATE_DOCS=1 writes them.
+Each way of defining a tool is an entry of `WAYS`; an integration may add its own. A `Runner` runs the calls of one answer of a
+model. docs/integrations/guarded.md is generated from the results. UPDATE_DOCS=1 writes them.
 """
 
-# CrewAI reads annotations of tools as they stand, so they must not be texts: no `from __future__ import annotations`.
+# No `from __future__ import annotations` here: CrewAI reads the annotations of tools directly, so they must not be texts.
 import dataclasses
 import datetime
 import decimal
@@ -32,7 +32,7 @@ RESULTS = pathlib.Path(__file__).parents[4] / "packages" / "sdk-integrations" / 
 
 
 class Spy:
-    """What tools really got, by name."""
+    """Keeps the inputs that tools received, by tool name."""
 
     def __init__(self, failure: Exception | None = None) -> None:
         self.got: list[tuple[str, object]] = []
@@ -340,7 +340,7 @@ def check(
 def check_results(
     file: str, integration: str, packages: list[str], ways: Iterable[Way], others: dict[str, Any], outside: list[str]
 ) -> None:
-    """`others`: rows that tests of their own prove."""
+    """`others`: rows that separate tests prove."""
     proven: dict[str, Any] = {"parallel calls": "guarded", **{way.row: "guarded" for way in ways}, **others}
     order = list(json.loads((RESULTS / "ways.json").read_text()))
     assert proven.keys() <= set(order)

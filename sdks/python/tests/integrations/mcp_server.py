@@ -1,4 +1,4 @@
-"""An MCP server on loopback whose tools take any object, as small as the clients of the frameworks allow."""
+"""The smallest MCP server that the frameworks' clients accept. It runs on loopback, and its tools take any object."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ SCHEMA = {"type": "object", "properties": {"amount": {"type": "number"}}}
 
 @contextmanager
 def mcp_server(tools: dict[str, Callable[..., str]]) -> Iterator[str]:
-    """Its address. `tools` get the arguments by name."""
+    """Starts a server and returns its address. `tools` get the arguments by name."""
 
     def result_of(method: str, params: dict[str, Any]) -> dict[str, Any] | None:
         if method == "initialize":

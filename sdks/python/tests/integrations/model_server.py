@@ -1,4 +1,4 @@
-"""A scripted model on loopback that speaks the formats of OpenAI and Anthropic. The same scene for every integration."""
+"""A scripted model on loopback in the formats of OpenAI and Anthropic. It plays the same scene for every integration."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """
-Whatever breaks inside the SDK, the host's call is made once, with its own arguments, and its own result or error comes back.
-Each function of the SDK that a play reaches raises once, in its turn.
+If anything breaks inside the SDK, the host's function still runs once, with its own arguments, and its own result or error is
+returned. Each function of the SDK that a play reaches raises once.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ from .life import PLAYS, installed
 
 Make = Callable[..., Client]
 SDK = os.path.dirname(tacho_sdk.__file__) + os.sep
-# A program wraps before anything is called, and frameworks ask for their tools: what fails there may raise, or a tool would
-# run unguarded.
+# Functions that wrap tools, before any call, or that frameworks call to get their tools. An error in these may reach the host:
+# otherwise a tool would run unguarded.
 WRAPS = {
     "record_client",
     "record_model",
@@ -40,7 +40,7 @@ WRAPS = {
 }
 GUARDS = {"acall_tools"}
 WRAPPED = {"TachoListener", "TachoHandler", "TachoHooks"}
-# They stand in place of the host's own function, or catch what breaks: nothing catches what breaks in them.
+# Functions that catch errors of the SDK, or that replace a function of the host. No code catches errors in these.
 BORDER = {
     "read_safely",
     *("safely", "unbreakable.<locals>.attempted", "unbreakable.<locals>.awaited"),
@@ -57,7 +57,7 @@ class Broken(RuntimeError):
 
 
 class Breaking:
-    """Raises at the first call of one function. None: keeps which functions are called. On any thread that begins after."""
+    """Raises at the first call of `broken`. None: keeps which functions are called. Includes threads that start later."""
 
     def __init__(self, broken: CodeType | None, outside: set[str]) -> None:
         self.ran: dict[CodeType, None] = {}
@@ -77,7 +77,7 @@ class Breaking:
 
     def _noted(self, frame: FrameType, event: str, _: object) -> None:
         code = frame.f_code
-        # Not the code itself: it is hashed by all that it has.
+        # Use the id, because hashing a code object reads its whole content.
         if id(code) in self._known:
             return
         if not code.co_filename.startswith(SDK):
@@ -113,7 +113,7 @@ def _offline(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("CREWAI_DISABLE_TELEMETRY", "CREWAI_DISABLE_TRACKING", "OTEL_SDK_DISABLED", "OPENAI_AGENTS_DISABLE_TRACING"):
         monkeypatch.setenv(name, "true")
     monkeypatch.setenv("CREWAI_TRACING_ENABLED", "false")
-    # Each client of a model makes one, which takes longer than all else.
+    # Share one TLS context: each client of a model would create its own, which takes longer than the rest of the test.
     monkeypatch.setattr(ssl, "create_default_context", functools.cache(ssl.create_default_context))
 
 
@@ -152,7 +152,7 @@ def test_the_host_does_not_see_it(make: Make, service: Service, name: str) -> No
 
     wrong: list[str] = []
     seen: set[CodeType] = set()
-    # A framework may end the run for a tool that fails.
+    # Some frameworks end the run if a tool fails, so only these two get a failing call.
     calls = Answer((*CALLS, FAILING) if name in ("openai", "anthropic") else CALLS)
     for answer, is_stream in ((Answer(), True), (calls, False)):
         outside = WRAPS if answer.calls else WRAPS | GUARDS
@@ -166,7 +166,7 @@ def test_the_host_does_not_see_it(make: Make, service: Service, name: str) -> No
                 continue
             seen.add(code)
             said, sent, did = play(answer, is_stream, Breaking(code, outside))
-            # A guard that cannot judge refuses, and the tool does not run.
+            # A guard that cannot decide refuses, and the tool does not run.
             is_refused = set(did) < set(ran) and sent[:1] == requests[:1]
             if (said, sent, did) != (outcome, requests, ran) and not is_refused:
                 place = f"{code.co_filename.removeprefix(SDK)}:{code.co_firstlineno} {_name(code)}"

@@ -1,4 +1,4 @@
-"""A model call counts once, with all that the provider counted, whoever of the host's recorders sees it."""
+"""A model call counts once, with all counts of the provider, even if several of the host's recorders see it."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def calls_of(client: Client, service: Service) -> list[dict[str, Any]]:
     return [event["payload"] for event in service.events if event["eventType"] == "LLM_CALL"]
 
 
-# Anthropic has none, CrewAI passes on none, and the responses of OpenAI Agents have none.
+# Without audio tokens: Anthropic and the responses of OpenAI Agents have none, and CrewAI does not pass them on.
 NONE = ("anthropic", "crewai", "openai_agents")
 
 
@@ -59,7 +59,7 @@ def test_audio_tokens_are_kept(make: Make, service: Service, url: str, name: str
 def test_a_recorded_client_below_a_recorded_framework_counts_once(
     make: Make, service: Service, url: str, framework: str, is_stream: bool
 ) -> None:
-    """The client of the model is the host's own, and its calls outside of the framework are recorded as ever."""
+    """The host owns the model's client. Calls outside the framework are still recorded."""
     pytest.importorskip({"langchain": "langgraph", "openai_agents": "agents"}.get(framework, framework))
     from openai import AsyncOpenAI
 

@@ -1,4 +1,4 @@
-"""CrewAI needs older versions of other packages, so this has an environment of its own: requirements-crewai.in."""
+"""Needs a separate environment (requirements-crewai.in), because CrewAI needs older versions of other packages."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def test_an_async_tool_outside_a_run_is_a_run_of_its_own(scene: Scene) -> None:
 
     (guarded,) = guard_tools([tool("refund")(refund)], scene.tacho)
     assert guarded.run(order=1, amount=10) == "refunded 10 for 1"
-    # An answer, because CrewAI repeats a call that raises.
+    # The refusal is an answer, not an error, because CrewAI repeats a call that raises.
     assert "A policy forbids this call" in guarded.run(order=2, amount=500).as_agent_message()
     assert scene.ran == [1]
 

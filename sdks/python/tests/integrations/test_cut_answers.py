@@ -1,4 +1,4 @@
-"""No call of an answer that was cut runs, whatever a provider, a framework or a stream says of it."""
+"""No call of a cut answer runs, however the provider, the framework or the stream reports the cut."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def test_equal_ids_in_two_runs_are_two_calls(make: Make) -> None:
 
 
 class Stream:
-    """As a client of OpenAI gives it."""
+    """An answer in the form that OpenAI's client returns."""
 
     def __init__(self, pieces: list[Any]) -> None:
         self._iterator = iter(pieces)

@@ -51,7 +51,7 @@ def check_waits(client: Client, service: Service) -> None:
 
 
 def check_ended(service: Service) -> None:
-    """The answers arrived in another run: nothing more follows of the one that asked."""
+    """The decision arrives in another run, so the run that asked gets no further events."""
     ends = [[event["eventType"] for event in events_of(service, run_id)][-2:] for run_id in ("asks", "answers")]
     assert ends == [["WAITING", "SESSION_OUTCOME"], ["LLM_CALL", "SESSION_OUTCOME"]]
 

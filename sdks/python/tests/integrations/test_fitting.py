@@ -1,4 +1,4 @@
-"""Arguments are checked whatever the tool is, and each call leaves a record."""
+"""The arguments of every kind of tool are checked, and each call is recorded."""
 
 from __future__ import annotations
 

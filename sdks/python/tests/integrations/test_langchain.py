@@ -199,7 +199,7 @@ def test_an_agent_that_gave_up_runs_nothing_later(
     options: Any = {"callbacks": [TachoHandler(client)]}
 
     class Impatient(BaseCallbackHandler):
-        """The step of the model is slow on a busy machine: only the next one, of the tools, ends by time."""
+        """Sets the timeout after the model's step, which is slow on a busy machine: only the tools' step may time out."""
 
         def on_llm_end(self, *_: Any, **__: Any) -> None:
             agent.step_timeout = 2

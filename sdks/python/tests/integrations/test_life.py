@@ -78,7 +78,7 @@ def test_a_cut_call_does_not_run(make: Make, service: Service, answering: Any, n
     assert calls_of(service) == [("c1", "never_ran", "cut")]
     (asked,) = [event["payload"]["toolCalls"] for event in service.events if event["payload"].get("toolCalls")]
     assert asked[0]["problem"] == "cut"
-    # A whole answer of Anthropic has no text.
+    # In whole answers of Anthropic, arguments are not a text.
     if text == CUT and (is_stream or name != "anthropic"):
         assert asked[0]["arguments"] == CUT
 
@@ -90,7 +90,7 @@ def test_calls_that_never_reach_their_tool_are_recorded(
 ) -> None:
     client, shop = make(), Shop()
     unknown = Answer((("c2", "no_such_tool", '{"order": 7}'),))
-    # A whole answer of Anthropic has no text that could be unreadable.
+    # In whole answers of Anthropic, arguments are not a text, so they cannot be unreadable.
     broken = () if name == "anthropic" else (("c1", "refund", '{"order": 7, "amount": '),)
     others = Answer(
         (*broken, ("c3", "refund", '{"order": "seven", "amount": 5}'), ("c4", "refund", '{"order": 8, "amount": 6}'))
@@ -148,7 +148,7 @@ def test_nothing_runs_for_a_caller_that_gave_up(make: Make, service: Service, an
 def test_the_next_call_after_a_fork_is_judged_by_what_is_deployed_now(
     make: Make, service: Service, answering: Any, name: str
 ) -> None:
-    """The parent has called the tool, and does not look again for an hour."""
+    """The parent has called the tool, and does not refresh its policies for an hour."""
     client, shop = make(refresh_interval=3_600), Shop()
     call = Answer((("c1", "refund", '{"order": 7, "amount": 5}'),))
     run(client, PLAYS[name], answering(call), shop)

@@ -21,7 +21,7 @@ from openai.types.chat import ChatCompletionMessage
 
 from tacho_sdk.integrations import anthropic, openai
 
-# These clients validate nothing: a function gets what the model wrote.
+# These clients do not validate arguments, so a function gets exactly what the model wrote.
 PLAIN = [
     way for way in WAYS if way.name in ("typed arguments", "async function", "default", "keyword-only", "changed argument")
 ]

@@ -22,7 +22,7 @@ import tacho_sdk as tacho
 from tacho_sdk.integrations.crewai import guard_tools
 from tacho_sdk.integrations.unguarded import CannotGuardError
 
-# CrewAI gives a tool nested models as plain dicts, without what their own serializers leave out.
+# CrewAI passes nested models to a tool as plain dicts, without the fields that the models' own serializers omit.
 LEFT_OUT = "model that hides a field when written"
 
 
@@ -57,7 +57,7 @@ def wrap(function: Any, name: str) -> Any:
 
 
 def run_of(is_native: bool, turns: int = 1) -> Any:
-    """With calls that the model makes as such, or writes into its text."""
+    """Runs tools whose calls the model sends as tool calls, or writes into its text."""
 
     def run(client: Client, tools: dict[str, Any], calls: dict[str, dict[str, Any]]) -> dict[str, str]:
         answers: dict[str, str] = {}
@@ -124,7 +124,7 @@ def test_a_renamed_tool(service: Service, make: Callable[..., Client]) -> None:
 def test_a_tool_is_guarded_when_a_checkpoint_restores_it(
     service: Service, make: Callable[..., Client], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A checkpoint holds the class of a tool and its fields."""
+    """A checkpoint stores the class of a tool and its fields."""
     service.deploy('tool.name == "pay" && tool.input.amount > 100.0', "BLOCK")
     client, paid = make(), []
 
@@ -141,7 +141,7 @@ def test_a_tool_is_guarded_when_a_checkpoint_restores_it(
     assert "A policy forbids this call" in str(pay.run(amount=500))
     assert pay.run(amount=5) == "paid"
     assert paid == [5]
-    # Another tool of the same class stays as it is.
+    # Another tool of the same class stays unguarded.
     unguarded = crewai.Task(description="Go", expected_output="A word", tools=[plain])
     (same,) = crewai.Task.model_validate(unguarded.model_dump(mode="json"), context={"from_checkpoint": True}).tools
     assert type(same) is Pay

@@ -52,7 +52,7 @@ def _raw_schema(spy: Spy, name: str) -> Any:
 
 
 def _adapter(spy: Spy, name: str) -> Any:
-    """The shape of langchain-mcp-adapters."""
+    """A tool in the form that langchain-mcp-adapters creates."""
 
     async def call_tool(
         runtime: Annotated[object | None, InjectedToolArg()] = None, **arguments: Any
@@ -100,7 +100,7 @@ class WithCallbacks(pydantic.BaseModel):
 
 
 def _callbacks(spy: Spy, name: str) -> Any:
-    """LangChain fills `callbacks` of a function, and not of a class."""
+    """LangChain fills a parameter `callbacks` of a function, but not of a class."""
 
     class Own(BaseTool):
         args_schema: Any = WithCallbacks
@@ -125,7 +125,7 @@ def _async_callbacks(spy: Spy, name: str) -> Any:
 
 
 def _optional_config(spy: Spy, name: str) -> Any:
-    """LangChain fills the first plain `RunnableConfig` only."""
+    """LangChain fills only the first parameter whose type is exactly `RunnableConfig`."""
 
     def act(amount: int, config: RunnableConfig, second: RunnableConfig, third: RunnableConfig | None = None) -> str:
         assert "callbacks" in config
@@ -377,7 +377,7 @@ def test_a_tool_that_interrupts_is_paused_and_runs_when_resumed(service: Service
 
 
 def test_what_a_marker_of_ones_own_injects_is_judged(service: Service, make: Callable[..., Client]) -> None:
-    """LangChain hides such an argument from the model, but takes it from a model that writes it."""
+    """LangChain hides such an argument from the model, but accepts it if the model writes it."""
     service.deploy('tool.name == "pay" && tool.input.amount > 100.0', "BLOCK")
     ran: list[float] = []
 

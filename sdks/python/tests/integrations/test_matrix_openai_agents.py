@@ -83,7 +83,7 @@ def wrap(function: Any, name: str) -> Any:
 
 
 def scripted(calls: dict[str, Any], *, is_text: bool = False, turns: int = 1) -> ScriptedModel:
-    """Answers with these calls, then a last one."""
+    """A model that answers with these calls, then with a text."""
     asked = [
         [
             function_call(name, given if is_text else json.dumps(given), call_id=f"{name} {turn}")
@@ -234,7 +234,7 @@ def test_another_way_to_run(run: Any, service: Service, make: Callable[..., Clie
         '{"amount": 9007199254740993}',
         '{"amount": Infinity}',
         '{"amount": 1e999}',
-        # As a float, it is 100.
+        # A float rounds this number to 100.
         '{"amount": 100.000000000000000001}',
         '{"amount": 9007199254740993.0}',
         '{"amount": 1e-99999999999999999999}',

@@ -119,7 +119,7 @@ def run_approved(client: Client, tools: dict[str, Any], calls: dict[str, dict[st
     return answers_of(resumed.all_messages())
 
 
-# Pydantic AI answers the model that the key is not permitted.
+# Without "extra keys": Pydantic AI tells the model that the key is not permitted.
 ASKED = [way for way in [*WAYS, *OWN] if way.name != "extra keys"]
 
 

@@ -1,4 +1,4 @@
-"""Calls that never reach their tool are on the record, and a cut call never runs as whole: one answer with four calls."""
+"""Calls that never reach their tool are recorded, and a cut call never runs. Each test has one answer with four calls."""
 
 from __future__ import annotations
 
@@ -229,7 +229,7 @@ def pieces_of(reason: str, calls: Any = ASKED) -> list[dict[str, Any]]:
 
 @pytest.fixture
 def answering() -> Any:
-    """A server that gives these answers, each as the stream of a chat completion, and then a text."""
+    """A server that streams these answers as chat completions, and then a text."""
     servers = []
 
     def start(*answers: list[dict[str, Any]]) -> str:

@@ -44,7 +44,7 @@ def test_an_agent(scene: Scene, model: ModelServer, is_stream: bool, api: str) -
 
 
 def _asked(given: dict[str, Any]) -> tuple[Any, Any]:
-    """The outer agent asks both others at once; each of them asks for one refund."""
+    """A model: the outer agent calls both other agents at once, and each of these calls one refund."""
     name = given["messages"][0]["content"]
     is_done = any(message["role"] == "tool" for message in given["messages"])
     order = {"first": 1, "second": 3}.get(name)
@@ -59,7 +59,7 @@ def _asked(given: dict[str, Any]) -> tuple[Any, Any]:
 def test_agents_as_tools_in_parallel(
     scene: Scene, service: Service, model: ModelServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Each guarded call hangs below its own agent, and none is said not to have run."""
+    """Each guarded call is recorded below its own agent, and none is reported as never run."""
     from openai import AsyncOpenAI
 
     from tacho_sdk.integrations.openai_agents import TachoHooks, guard_agent

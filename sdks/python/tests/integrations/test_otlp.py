@@ -1,4 +1,4 @@
-"""Instrumentations of OpenTelemetry, as their users set them up, against a real service: without this SDK."""
+"""OpenTelemetry instrumentations, set up as users do, against a real service, without this SDK."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def _read(run_id: str) -> Any:
 
 
 def _run_of(act: Callable[[Any], None]) -> Any:
-    """The run of the spans that `act` makes. They are sent twice."""
+    """The run of the spans that `act` creates. The spans are sent twice."""
     otlp = pytest.importorskip("opentelemetry.exporter.otlp.proto.http.trace_exporter")
     resources = pytest.importorskip("opentelemetry.sdk.resources")
     memory = pytest.importorskip("opentelemetry.sdk.trace.export.in_memory_span_exporter")
@@ -52,7 +52,7 @@ def _run_of(act: Callable[[Any], None]) -> Any:
 
 
 def _check(run: Any) -> None:
-    """Both instrumentations give the same run."""
+    """Asserts the run, which is the same for both instrumentations."""
     assert (run["status"], run["agent"]["name"]) == ("COMPLETED", "Refunds")
     assert (run["usage"]["promptTokens"], run["usage"]["completionTokens"]) == (20, 10)
     payloads: dict[str, list[Any]] = {}

@@ -1,4 +1,4 @@
-"""The code of the integrations' pages runs as it stands, with the real library and a scripted model."""
+"""The code of the integrations' pages runs unchanged, with the real library and a scripted model."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How a stream of a model can end, the same for every integration (docs/integrations/streams.md)."""
+"""The ways in which a model's stream can end, for every integration (docs/integrations/streams.md)."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ PIECES = [TEXT[at : at + 6] for at in range(0, len(TEXT), 6)]
 
 
 class StreamingModel:
-    """Sends its text in pieces; after half of them it may break, send an error, or send nothing more."""
+    """Sends its text in pieces. After half of them, it can break the connection, send an error, or send nothing more."""
 
     def __init__(self) -> None:
         self.half: str | None = None
@@ -36,7 +36,7 @@ class StreamingModel:
                 events = EVENTS[self.path]()
                 self.send_response(200)
                 self.send_header("content-type", "text/event-stream")
-                # Longer than what comes, so that its end is a break.
+                # Announce more bytes than are sent, so that the end of the connection counts as a break.
                 self.send_header("content-length", "1000000") if model.half == "cut" else None
                 self.end_headers()
                 sent = events[: len(events) // 2] if model.half else events
@@ -239,7 +239,7 @@ async def _cancel(stream: AsyncIterator[Any]) -> None:
 
     task = asyncio.ensure_future(on())
     await read.wait()
-    # Until it waits for the next piece.
+    # Give the reader time to wait for the next piece.
     await asyncio.sleep(0.2)
     task.cancel()
     await task
@@ -274,7 +274,7 @@ def test_a_stream_has_one_end(
             await act(start(model, client))
 
     error: BaseException | None = None
-    # Only what this test makes is collected: not a million objects of the frameworks, again and again.
+    # Collect only the objects of this test, not a million objects of the frameworks at each collection.
     gc.freeze()
     try:
         asyncio.run(main())

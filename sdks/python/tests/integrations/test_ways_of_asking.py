@@ -1,4 +1,4 @@
-"""Every way in which the clients of OpenAI and Anthropic ask a model is recorded whole, once."""
+"""Each way to call a model with the clients of OpenAI and Anthropic is recorded once, and completely."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from .model_server import FINAL, ModelServer
 openai = pytest.importorskip("openai")
 anthropic = pytest.importorskip("anthropic")
 
-# The scripted model answers these with a text.
+# Requests that the scripted model answers with a text.
 CHAT: dict[str, Any] = {"model": "m", "messages": [{"role": "user", "content": "x"}, {"role": "tool", "content": ""}]}
 RESPONSE: dict[str, Any] = {"model": "m", "input": [{"type": "function_call_output", "call_id": "1", "output": "x"}]}
 RESULT = {"type": "tool_result", "tool_use_id": "1", "content": "x"}
