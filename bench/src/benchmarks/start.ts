@@ -16,6 +16,10 @@ const STORED_EVENTS = 20_000
 /** Commands in one round: a single one varies too much. */
 const COMMANDS = 5
 
+/** Without an import, which would load Node's fetch too. */
+const oneGet = (url: string) =>
+  `process.getBuiltinModule('http').get('${url}/readyz').on('response', (reply) => reply.resume())`
+
 export const start: Benchmark = {
   name: 'start',
   title: 'Starting, and doing nothing',
@@ -25,7 +29,7 @@ export const start: Benchmark = {
 start, and its processor time over the next twenty seconds, without any request. The events of the store are of the last twenty days, so the server packs their \
 payloads meanwhile; another has nothing to pack.',
     'The bare limit is the same Node running Fastify with one route that answers a short text. That of the command is Node with one `fetch` of \
-/readyz.',
+/readyz; in its second row, with one request of node:http, which loads less of Node.',
   ],
   run: async (setting) => {
     const { plan, place } = setting
@@ -53,6 +57,7 @@ payloads meanwhile; another has nothing to pack.',
       {
         list: () => runCommands(count, 'packages/cli/bin/tacho', ['runs', 'list'], server),
         bare: () => runCommands(count, 'scripts/node', ['--plain', '--eval', `fetch('${server.url}/readyz')`], server),
+        oneGet: () => runCommands(count, 'scripts/node', ['--plain', '--eval', oneGet(server.url)], server),
       },
       { warmUp: true },
     )
@@ -75,6 +80,7 @@ payloads meanwhile; another has nothing to pack.',
         row('idle memory, with nothing to pack', 'MB', [megabytes], [bareBefore.megabytes], below(150)),
         row('idle processor time, of one core', '%', shares, bareShares, below(1)),
         row('`tacho runs list`', 'ms', commands.list.median, commands.bare.median, below(200)),
+        row('`tacho runs list`, beside one request of node:http', 'ms', commands.list.median, commands.oneGet.median),
       ],
       notes: [],
     }
