@@ -174,8 +174,8 @@ const READERS: Record<string, string> = {
   '': 'packages/cli/test/commands-doc.test.ts',
 }
 /**
- * Numbers of blocks that no test checks: statements for PostgreSQL and DuckDB, the settings of Codex, files beside a tape, a test
- * with its fixture (packages/cli/test/tape runs one), and the environment that is added to a ready set.
+ * Numbers of blocks that no test checks: statements for PostgreSQL and DuckDB, the settings of Codex, files beside a tape, a
+ * test with its fixture (packages/cli/test/tape runs one), and the environment that is added to a ready set.
  */
 const BY_HAND = { py: 1, sql: 3, toml: 1, yml: 3 }
 /** Pages with parts of a program. They link to the page with the whole program, which is compiled. */

@@ -80,8 +80,8 @@ export async function expireOverdue(
 }
 
 /**
- * Whether the client made the request. A client's id is only a name, so the key counts too, which is unknown for older
- * requests.
+ * Whether the client made the request. Any client can send any id, so the key's family must match too. Older requests have
+ * none.
  */
 export function isAsker(row: ApprovalRow, by: { clientId: string; keyFamily: string }): boolean {
   const isOfKey = row.keyFamily === null || row.keyFamily === by.keyFamily

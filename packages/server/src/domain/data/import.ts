@@ -219,7 +219,7 @@ function addEvent(parts: ImportPart[], line: ReadLine, workspaceId: string): str
   if (members['payloadDamaged'] === true) return 'is an event whose payload was damaged where it was exported'
   if (payload === null || data === undefined || !isStorableText(payload)) return 'has an invalid payload'
   const item = { ...members, payload: data }
-  // Validated at its own time, because it was young enough when it was recorded.
+  // `now` is the event's own time, because events were checked for their age when they were recorded.
   const context = { workspaceId, now: timestamp }
   const levels = payloadSlices(`[{"payload":${payload}}]`)[0]?.levels ?? 1
   const validated = validateItems([item], () => ({ json: payload, levels }), context)

@@ -6,7 +6,7 @@
  *     ask about the fewest approved calls --> checked by the engine on every call
  *
  * Atoms are limits of numbers, and lists of short texts and tool names. An atom asks if its value is not recorded, is
- * masked, or has another type, as a condition asks that cannot be evaluated.
+ * masked, or has another type, like a condition that cannot be evaluated.
  */
 import { compileCondition, type Condition } from '@tacho/policy/compile.ts'
 import { evaluate } from '@tacho/policy/evaluate.ts'
@@ -95,7 +95,7 @@ async function differentCalls(calls: readonly DecidedCall[], rejected: readonly 
   return [...different.values()]
 }
 
-/** Leaves equal calls out together: otherwise the search would still know the one that is left out. */
+/** Leaves out all calls that are equal. If one of them stayed, the search would still know the call that is left out. */
 async function leaveOut(calls: readonly DecidedCall[], fields: readonly Field[], different: readonly number[][]) {
   const leftOut = { calls: 0, kept: 0 }
   const rejected = different.flat()

@@ -48,7 +48,7 @@ export function backupsRoutes({ serve, storage, config, now }: OperatorDeps): vo
     if (storeBytes !== null && diskFreeBytes !== null && diskFreeBytes - storeBytes < config.minFreeDisk) {
       throw refuse('storage_full', `A snapshot needs up to ${storeBytes} bytes of disk; ${diskFreeBytes} are free`)
     }
-    // The directory of a removed store may not exist either.
+    // If the store was removed, its directory may be missing too.
     const folder = existsSync(config.dataDir) ? config.dataDir : tmpdir()
     const name = path.join(folder, `${SNAPSHOT_PREFIX}${randomUUID()}`)
     try {

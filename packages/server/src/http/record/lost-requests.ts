@@ -11,7 +11,7 @@ import type { CredentialCache } from '../tenants/credential-cache.ts'
 import type { Metrics } from '../web/metrics.ts'
 import { isTelemetry } from './exporters.ts'
 
-/** Exporters retry other statuses (OTLP 1.9, "Retryable Response Codes"), or these have no valid key. */
+/** Statuses that exporters never retry (OTLP 1.9, "Retryable Response Codes"), except those of requests without a valid key. */
 const NEVER_REPEATED = new Set([400, 403, 404, 405, 413, 415])
 const KEYS_MAX = 10_000
 const REASON_CHARS = 500

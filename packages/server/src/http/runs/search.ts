@@ -40,7 +40,7 @@ export function searchRoutes({ serve, storage, work }: OperatorDeps): void {
   serve('findErasableSteps', async ({ body: { id }, reply, environment, at }) => {
     const settings = await storage.readSearchSettings(environment.id)
     if (settings?.state !== 'ON') return OFF
-    // Only the beginning of a longer id is sought: this may find steps without the rest of it, but misses none.
+    // Searches only the first words of a long id. This may find steps with another id that begins alike, but misses none.
     const words = wordsOf(id)
       .map(({ word }) => word)
       .slice(0, LIMITS.searchQueryWords)
@@ -72,7 +72,7 @@ function rangeOf(query: { from?: string; to?: string }, now: number): { from: nu
   const from = query.from === undefined ? to - LIMITS.searchedDaysDefault * DAY_MS : timeOf('from', query.from)
   if (to < from) throw refuseField('to', 'must not be before from')
   const days = LIMITS.searchedDaysMax
-  // The range may be this long.
+  // Without `to`, the range ends a few minutes in the future.
   if (to - from > days * DAY_MS + LIMITS.eventFutureMs)
     throw refuseField('from', `must be at most ${days} days before to`)
   const within = (time: number) => Math.min(Math.max(time, 0), last)

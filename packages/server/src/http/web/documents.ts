@@ -78,7 +78,7 @@ export function documentsRoutes(app: FastifyInstance, { version, now }: Options)
     [OPERATOR_PREFIX, operatorDocument],
   ] as const
   for (const [prefix, make] of documents) {
-    // Requests within a while share this half megabyte, because few servers are asked for it.
+    // Built at the first request, because few servers need this half megabyte. Requests within EXAMPLES_MS share the bytes.
     let text: string | null = null
     let made = { at: Number.NEGATIVE_INFINITY, bytes: Buffer.alloc(0) }
     app.get(`${prefix}/openapi.json`, (_request, reply) => {

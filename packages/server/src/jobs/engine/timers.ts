@@ -13,7 +13,7 @@ type UsesOptions = Omit<JobOptions<'touchCredentials'>, 'now'> & {
 export function flushCredentialUses({ storage, sources, onError, intervalMs = 60_000 }: UsesOptions): Job {
   return every({ intervalMs, run: flush, onError, runsAtEnd: true })
 
-  // A failed write loses its uses. They are only hints for people, and the next use is recorded again.
+  // A failed write loses these times of use. They only inform people, and the next use is recorded again.
   async function flush(): Promise<void> {
     const uses = sources.flatMap(({ kind, credentials }) => {
       return [...credentials.takeUses()].map(([id, at]) => ({ kind, id, at }))

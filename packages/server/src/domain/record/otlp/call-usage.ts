@@ -25,7 +25,7 @@ export function usageFrom(sent: JsonObject): JsonObject | undefined {
   const counts = callCounts(sent)
   if (counts === null) return undefined
   const { invalid, unknown, ...known } = counts
-  // Renamed, a count would hide that it leaves out an unreadable part.
+  // Do not rename: a renamed total would hide that it does not include the unreadable part.
   if (invalid.length > 0 && unknown.length > 0) return sent
   const usage = set(
     Object.fromEntries(

@@ -1,10 +1,10 @@
 /**
  * A client and a gateway in front of it (`litellm_request` around `openai.chat`), or two instrumentations of one client,
- * each send a span of one model call. The span with the most complete usage counts; of equal ones, the innermost. It
- * gets what only the others have. The others show `notCounted`.
+ * each send a span of one model call. The span with the most complete usage counts; of equal ones, the innermost. It also
+ * gets the counts that only the others have. The others show `notCounted`.
  *
- * Spans are one call if one is inside the other, not below a tool, and their operations and models do not differ: a
- * gateway's semantic cache asks an embedding model, and its guard a model of its own.
+ * Spans are one call if one is inside the other, not below a tool, and their operations and models do not differ. They do
+ * differ if a gateway calls an embedding model for its semantic cache, or another model for its guard.
  */
 import { callCounts, type CallCounts } from '@tacho/contract/record/usage-shapes.ts'
 import { isObject, textOf, type JsonObject } from './attributes.ts'
