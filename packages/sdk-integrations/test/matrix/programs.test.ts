@@ -20,7 +20,10 @@ const PROGRAMS: readonly Program[] = [
     page: '../coding-agents.md',
     tested: 'by their hooks',
     ways: {
-      cut: { cannot: 'the agent asks its hook for calls that it read; how the answer ended is not shown to hooks.' },
+      cut: {
+        cannot:
+          'the agent calls its hook only for calls that it could read, and hooks do not see how the answer ended.',
+      },
       'never reached the tool': {
         cannot: 'the agent refuses unknown tools and invalid arguments before it asks its hook.',
       },
@@ -38,7 +41,9 @@ const PROGRAMS: readonly Program[] = [
     page: '../mcp-guard.md',
     tested: 'protocols to 2026-07-28',
     ways: {
-      cut: { cannot: 'the client sends calls that it read; MCP does not say how the answer of the model ended.' },
+      cut: {
+        cannot: "the client sends only calls that it could read, and MCP does not report how the model's answer ended.",
+      },
       'never reached the tool': [
         'mcp/ends.test.ts',
         'a call that the server does not know, or whose arguments do not fit, never ran',
