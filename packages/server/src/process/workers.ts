@@ -17,8 +17,8 @@ import { CLOSE_MS, nextSignal } from './stopping.ts'
 import type { MetricObject, Registry } from 'prom-client'
 
 /**
- * Measured from ready or, if the worker never was, from its start. Shorter than a new worker's wait for an unreachable
- * database.
+ * A worker that ends within this time after it was ready counts as a quick death. If it never was ready, the time begins at its
+ * start. Shorter than a new worker's wait for an unreachable database.
  */
 const YOUNG_MS = 8_000
 const QUICK_DEATHS = 5

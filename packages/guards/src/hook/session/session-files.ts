@@ -34,7 +34,7 @@ interface Form {
   readonly folder: string
   /** The part of a file's path that is below this folder. */
   readonly below: RegExp
-  /** Undefined if the first line of the file has it. */
+  /** Reads the session's id from a line or the file's name. Absent: the first line of the file has the id. */
   readonly sessionId?: (line: Fields, file: string) => unknown
   readonly entries: (line: Fields) => Entry[]
 }

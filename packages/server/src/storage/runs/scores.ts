@@ -177,7 +177,8 @@ function rounded(sum: ExactSum): number {
     lost = lastPart - (next - total)
     total = next
   }
-  // Half of the last digit was rounded to even. Round it the other way if the rest has the same sign.
+  // The exact sum may be halfway between two doubles, and was rounded to the even one. If the remaining parts have the sign of
+  // the lost part, the other double is nearer.
   const twice = total + lost * 2
   const isHalf = lost !== 0 && twice - total === lost * 2
   return isHalf && Math.sign(lost) === Math.sign(parts.at(-1) ?? 0) ? twice : total

@@ -209,7 +209,7 @@ class Guarding:
             record_never_ran(self._recorder.guarding, name, code, str(answer), arguments, call_id)
 
     def _raw_tool(self, tool: FunctionTool) -> FunctionTool:
-        """Guards a tool whose function gets the model's text: the text is judged by its only meaning as JSON."""
+        """Guards a tool whose function gets the model's text. Policies judge the text as JSON, if it has only one reading."""
         invoke = tool.on_invoke_tool
         is_agent = tool._is_agent_tool
 

@@ -18,7 +18,7 @@ OUTCOME = "SESSION_OUTCOME"
 PROTECTED_TYPES = frozenset({OUTCOME, "POLICY_DECISION", "APPROVAL_WITHDRAWN", "SCORE"})
 
 
-# About as much as the fields around a payload take.
+# Approximate size of the fields around a payload.
 _FIELDS_BYTES = 400
 
 
@@ -36,8 +36,8 @@ def make_event(
     written: Callable[[Plain], str],
 ) -> QueuedItem:
     """
-    `timestamp`: Unix time in milliseconds. `number`: from its recorder; empty for an id of the host. `masked`, `written`:
-    for the label and the payload, when the event is written.
+    `timestamp`: Unix time in milliseconds. `number`: the recorder's number of the event; empty if the host chose the id.
+    `masked` masks the label, and `written` masks and serialises the payload, both when the event is written.
     """
     # A nested function would give the garbage collector a dozen more objects for each queued event.
     write = partial(_json_of, event_id, event_type, label, scope.json, span, timestamp, payload, number, masked, written)
