@@ -55,12 +55,12 @@ export const host: Benchmark = {
   part: 'sdk',
   beside: 'the better of the others',
   about: [
-    'One process records model calls, each with an input and an output, and the usage. **Sentences**: both are English texts of the given length, \
-some of whose sentences speak of passwords, tokens and keys; no text comes twice. **Conversation**: the input is a list of messages of that length in \
-all, of which only the last two are new, as when an agent goes on; none speaks of credentials. **500,000 keys**: the input is an object with as many \
-fields. The others take the list or the object as JSON text, which is made in the call. Tacho shortens a payload of more than 256 kB. A service answers at \
-once and counts what arrives; all of it must. In turn with OpenTelemetry’s SDK (its batch processor; OTLP as JSON in TypeScript, as protobuf in Python) and with Langfuse’s SDK, each with its default settings. Tacho masks credentials, in Python with \
-its extra `fast`; the others mask nothing. Every recorder has a process of its own, which is warm.',
+    'One process records model calls, each with an input, an output and the usage. **Sentences**: input and output are English texts of the given length. \
+Some of their sentences contain words such as password, token and key. No text occurs twice. **Conversation**: the input is a list of messages with the given length in \
+total. Only the last two messages are new in each call, as in the conversation of an agent, and none contains such words. **500,000 keys**: the input is an object with \
+500,000 fields. The other SDKs take the list or the object as JSON text, which is made in the call. Tacho shortens a payload of more than 256 kB. A service answers at \
+once and counts the events; all must arrive. Tacho’s SDK runs in turn with OpenTelemetry’s SDK (its batch processor; OTLP as JSON in TypeScript, as protobuf in Python) and with Langfuse’s SDK, each with its default settings. Tacho masks credentials, in Python with \
+its extra `fast`; the others mask nothing. Each recorder runs in a separate process, which is warm.',
     '**Processor time** is that of the whole process for each call, until everything is delivered. **The ratio** is the time of the better of the others \
 divided by ours: with 2 it needs twice our time, with 0.5 half of it. **In the call** is the median of a record call. **The worst \
 pause** is the longest time between two turns of the host while it records and delivers; in Python, the longest time that the host’s thread waits to run \

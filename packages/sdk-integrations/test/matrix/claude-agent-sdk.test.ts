@@ -70,7 +70,9 @@ testMatrix({
     'MCP server': plain(),
     'gave up': gaveUp,
     forked,
-    cut: { cannot: 'Claude Code asks its hook before the end of the answer is known: what it read is judged.' },
+    cut: {
+      cannot: 'Claude Code calls its hook before the answer has ended, so the hook judges the calls read so far.',
+    },
     'changed by a hook': changing('PreToolUse', (input) => ({ updatedInput: { ...input, changed: true } })),
     'human in the loop': changing('PermissionRequest', (input) => ({
       decision: { behavior: 'allow', updatedInput: { ...input, changed: true } },
