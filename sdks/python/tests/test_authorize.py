@@ -67,7 +67,7 @@ def test_outside_a_run_a_decision_that_leaves_no_event_makes_no_run(make: Make, 
     client = make()
     assert client.tacho.decide("refund", {}).action == "ALLOW"
     assert client.tacho.authorize("refund", {}).approval_id is None
-    # The SDK does not keep an open run for the end of the process either.
+    # At the end of the process, the SDK has no open run to end.
     assert client.tacho.core.open_runs.of_process(False) == []
     client.tacho.flush(120)
     assert service.events == []
