@@ -139,7 +139,7 @@ def client_of(suite: str, rules: str) -> FakeTacho:
         if rules in policy["sets"]
     )
     fake = fake_tacho(deployed_policies=policies, guard=GuardDefaults(labels=labels))
-    # As in a running agent: what the user says before the first policies arrive is not known.
+    # Load the policies first, as in a running agent: the history misses user inputs from before that.
     fake.tacho.configuration.refresh()
     return fake
 

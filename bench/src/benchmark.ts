@@ -12,7 +12,7 @@ export interface Benchmark {
   part: PartName
   /** Paragraphs about what is measured and how, in addition to the part's text. */
   about: readonly string[]
-  /** What our figures are compared with, if not the bare limit. */
+  /** The other side of the comparison, if it is not the bare limit. */
   beside?: string
   /** Runs only with --full. */
   onDemand?: boolean

@@ -113,7 +113,7 @@ test('the command runs the build, unless a source was changed or deleted after i
   assert.equal(runs('runs', 'list'), '--plain')
   for (const command of ['serve', 'gateway', 'record']) assert.notEqual(runs(command), '--plain', command)
   write('scripts/node', SCRIPT, 0o755)
-  // For a hook, only the hook's own files are compared with the build, because an agent waits for it.
+  // A hook compares only its own files with the build, because an agent waits for it.
   for (const file of [...ofHook, 'package.json', 'package-lock.json']) {
     age(10, file)
     assert.equal(runs('hook', 'codex'), 'guards/src/hook/main.ts', file)

@@ -1,6 +1,6 @@
 /**
- * What failed calls cost while recording: the server reads the reason of a failed run from them, and a job makes issues
- * of them.
+ * The cost of failed calls while recording: the server reads the reason of a failed run from them, and a job opens issues
+ * from them.
  */
 import type { Setting } from '../benchmark.ts'
 import type { Engine } from '../engines/engine.ts'

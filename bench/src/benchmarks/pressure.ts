@@ -1,4 +1,4 @@
-/** What strangers and tenants can do to the service: how its memory grows, and how long others wait. */
+/** The service under pressure from strangers and tenants: how its memory grows, and how long others wait. */
 import { setTimeout as sleep } from 'node:timers/promises'
 import { OPERATOR_PREFIX } from '@tacho/contract/web/operator-routes.ts'
 import { startBareServer } from '../bare/http-server.ts'

@@ -16,7 +16,7 @@ const STORED_EVENTS = 20_000
 /** Commands in one round: a single one varies too much. */
 const COMMANDS = 5
 
-/** Without an import, which would load Node's fetch too. */
+/** A GET request in plain code, because an import would also load Node's fetch. */
 const oneGet = (url: string) =>
   `process.getBuiltinModule('http').get('${url}/readyz').on('response', (reply) => reply.resume())`
 

@@ -13,7 +13,7 @@ _CHANGES_SECONDS = 20.0
 _OPENED_AT_ONCE = 10
 
 clients: list[tacho.Tacho] = []
-# By revision: a slow client may still decide by the one before.
+# Decisions by revision, because a slow client may still use the previous one.
 decided: dict[str, list[dict[str, object]]] = {}
 arrived = threading.Condition()
 

@@ -31,7 +31,7 @@ export function newHistory(requests: number, { ago, days }: { ago: number; days:
 const LIVE_RUNS = 1_000
 const AGENTS = 20
 
-/** Of ten requests, one is a run of 100 events, and nine contain eleven shorter runs each. */
+/** In a group of ten requests, one is a run of 100 events, and nine contain eleven shorter runs each. */
 const HISTORY_REQUESTS = 10
 const SHORT_RUNS = 11
 const SHORT_RUN_EVENTS = 9

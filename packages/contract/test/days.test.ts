@@ -17,7 +17,7 @@ test('a day has 23 hours when the clock goes forward and 25 when it goes back', 
     ['America/Havana', '2026-03-07T05:00Z', '2026-03-09T04:00Z', [24, 23]],
     ['America/Havana', '2026-10-31T04:00Z', '2026-11-03T05:00Z', [24, 25, 24]],
     ['Asia/Kathmandu', '2026-05-01T18:15Z', '2026-05-03T18:15Z', [24, 24]],
-    // By half an hour.
+    // Summer time shifts the clock by half an hour.
     ['Australia/Lord_Howe', '2026-04-03T13:00Z', '2026-04-05T13:30Z', [24, 24.5]],
   ]
   for (const [zone, from, to, hours] of days) {

@@ -1,4 +1,4 @@
-/** What the tests of Next.js share: the packages, and one program for each version and bundler. */
+/** Shared by the tests of Next.js: the packages, and one program for each version and bundler. */
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { packagesOf, startPlace, type Server } from './place.ts'

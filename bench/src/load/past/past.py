@@ -34,7 +34,7 @@ class ByEngine:
     def ended(self, call: dict[str, Any]) -> None:
         facts = (call["tool"], call["input"], call["ok"], call["decision"], call["does"], call["labels"], call["output"])
         self.history.ended(HistoryCall(*facts))
-        # As the SDK does it: outside of a decision.
+        # Outside a decision, as in the SDK.
         for prepare in self._preparations:
             prepare(self.history)
 
@@ -174,7 +174,7 @@ def time_of_output(case: dict[str, Any], judge: Any, output: str) -> int:
 
 
 def longest_turn(case: dict[str, Any], judge: Any, output: str) -> int:
-    """Of an event loop, where the history may read an output in other turns. By hand, it is read in one."""
+    """On an event loop, the history may read an output over several turns. `ByHand` reads it in one turn."""
     if isinstance(judge, ByHand):
         return time_of_output(case, judge, output)
     judge.history = RunHistory(lambda _: True)

@@ -110,7 +110,7 @@ setFlagsFromString('--no-expose-gc')
 
 function memoryOf({ said, calls }: PastCase, make: () => Judge): number {
   const used = () => {
-    // Twice, because objects behind weak references are freed only by the second collection.
+    // Collect twice, because only the second collection frees objects behind weak references.
     for (let times = 0; times < 2; times++) collectGarbage()
     const { heapUsed, arrayBuffers } = process.memoryUsage()
     return heapUsed + arrayBuffers

@@ -9,12 +9,12 @@ export class Stop extends Error {
   }
 }
 
-/** For a valid command that failed. */
+/** Ends a valid command that failed. */
 export function failed(sentence: string): Stop {
   return new Stop(1, sentence)
 }
 
-/** For an invalid command, flag or variable. Nothing was tried. */
+/** Ends an invalid command, or one with an invalid flag or variable, before it has done anything. */
 export function wrongUsage(sentence: string): Stop {
   return new Stop(2, sentence)
 }

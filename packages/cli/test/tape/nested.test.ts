@@ -92,7 +92,7 @@ test('an experiment counts, before and after, only what a replay can do: nothing
   const before = await facts(whole)
   assert.deepEqual(before, await facts(outer))
   assert.partialDeepStrictEqual(before, { steps: 2, tokens: 15, cost: 0.25, modelMs: 7 })
-  // Without usage or a price, nothing is known.
+  // Calls without usage or a price have no known cost.
   const { usage: _, cost: __, ...silent } = { ...model, ...step(3) }
   assert.partialDeepStrictEqual(await facts([...outer, silent]), { tokens: null, cost: null })
   const failed = { ...silent, error: { message: 'overloaded' } }

@@ -23,7 +23,7 @@ const TICK_MS = 500
 /** After this time without a reply, the console asks who is signed in, which is the cheapest request. */
 const QUIET_MS = 2_000
 const ANSWER_MS = 2_000
-/** Without a reply to that question too, the page is stale: after 4.2 s, shown at the next tick. */
+/** If that request gets no reply either, the page is stale after 4.2 s, and shows this at the next tick. */
 const STALE_MS = QUIET_MS + ANSWER_MS + 200
 const SAID_MS = 10_000
 /**

@@ -112,7 +112,7 @@ export const LIMITS = {
   approvalTimeoutMsMin: 1_000,
   approvalTimeoutMsMax: 24 * 60 * 60 * 1000,
   approvalTimeoutMsDefault: 5 * 60 * 1000,
-  /** Also limits an approval's reason. */
+  /** Body of a request for approval. It also limits the reason of an approval. */
   approvalBodyBytes: 65_536,
   inputHashDigitsMin: 32,
   inputHashDigitsMax: 128,

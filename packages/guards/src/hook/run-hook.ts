@@ -327,7 +327,7 @@ function ageOf(tacho: Tacho): string {
   return ` (policies of ${Math.round(ageMs / 60_000)} minutes ago)`
 }
 
-/** What the repository check must know, if these hooks make that check. */
+/** Facts for the repository check, if these hooks make it. */
 function lookedAt({ agent, isManaged }: HookOptions): Omit<Looked, 'cwd'> {
   const { managed } = AGENTS[agent]
   const emptied = Object.keys((managed?.beside['env'] as object | undefined) ?? {}).map((name) => `env.${name}`)

@@ -191,7 +191,7 @@ export class Conversations {
     const isExact = ({ call }: { call: OpenCall }) => textsIn(call.input).some((value) => value === prompt)
     const isPart = ({ call }: { call: OpenCall }) =>
       textsIn(call.input).some((value) => value.length >= PROMPT_CHARS_MIN && prompt.includes(value))
-    // Of several calls with the same input, prefer one that has not begun a conversation yet.
+    // If several calls have the same input, prefer one that has not begun a conversation yet.
     const isFree = ({ conversation, call }: { conversation: Conversation; call: OpenCall }) =>
       this.childrenOf(conversation, call.id).length === 0
     const exact = open.filter(isExact)

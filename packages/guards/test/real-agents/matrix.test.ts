@@ -180,7 +180,7 @@ async function session(trick: Trick, program: Program, install: Install): Promis
       service,
       breakHook: () => writeFileSync(settings, text.replaceAll('/bin/tacho', '/bin/is-gone')),
     })
-    // As in a repository that git fetched. Its configuration may name programs.
+    // Add the files to git, as in a fetched repository. Ignore its file monitor, because its configuration may name programs.
     spawnSync('git', ['-C', repository, '-c', 'core.fsmonitor=false', 'add', '--all'])
     const flags = [...(trick.flags?.[program.agent] ?? []), ...(trick.untrusted ? [] : program.trust)]
     const start = program.start({ home, repository, model: model.url }, flags)
@@ -232,7 +232,7 @@ function readDocument(): { before: string; table: string; after: string } {
   return { before: first, table, after: last }
 }
 
-/** By the names of trick, program and place. */
+/** Cells of the table, by the names of trick, program and place. */
 function cellsIn(table: string): Map<string, string> {
   const lines = table.trim().split('\n')
   const [header = [], , ...rows] = lines.map((line) => line.slice(2, -2).split(' | '))

@@ -174,7 +174,7 @@ export function collectWhenIdle({ lookMs = LOOK_MS, quiet = QUIET_LOOKS, onColle
 function collector(): Collect {
   setFlagsFromString('--expose-gc')
   const collect = runInNewContext('gc') as Collect
-  // Else V8 would refuse code that was compiled without the flag.
+  // Otherwise V8 would refuse code that was compiled without the flag.
   setFlagsFromString('--no-expose-gc')
   return collect
 }

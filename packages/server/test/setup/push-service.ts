@@ -19,7 +19,7 @@ export interface Push {
 }
 
 export interface PushBrowser {
-  /** What the browser's `PushSubscription.toJSON()` gives. */
+  /** The result of the browser's `PushSubscription.toJSON()`. */
   subscription: Pick<NewNotifiedBrowser, 'endpoint' | 'keys'>
   pushes: Push[]
   /** The attempts, also those that were refused. */

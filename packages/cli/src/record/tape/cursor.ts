@@ -48,7 +48,7 @@ export class Cursor {
   readonly #steps: readonly TapeStep[]
   /** Steps that were not asked for yet, sorted by their end. */
   readonly #left: AskedStep[]
-  /** For the same index: the earliest begin of this step and all later ones. */
+  /** The earliest begin of the step with this index and of all later steps. */
   readonly #begins: number[]
   #first = 0
   readonly #used = new Set<AskedStep>()

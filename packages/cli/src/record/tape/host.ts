@@ -158,7 +158,7 @@ export class ReplayHost {
     const outcome = isSilent ? ended : recorded.outcome
     this.#countAhead()
     this.#cursor.end(outcome)
-    // Of a program that does not record, only the model requests are known, and all of them matched the tape.
+    // If a program does not record, only its model requests are known. All of them matched the tape.
     const steps = isSilent && !this.#cursor.departure ? this.#tape.steps : recorded.steps
     if (this.#options.mode === 'strict' && !isSilent) decisionDeparture(this.#cursor, this.#tape.steps, steps)
     const departure = this.#cursor.departure ?? null

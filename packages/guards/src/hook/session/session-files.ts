@@ -229,7 +229,7 @@ export function readSessionFile(agent: AgentName, file: string, from: number): {
   return { calls, next: Math.min(next, ...[...open.values()].map(({ place }) => place)) }
 }
 
-/** What the agent answered its model for calls that a person declined, by call id. */
+/** The agent's answers to its model for calls that a person declined, by call id. */
 export function declinedCalls(agent: AgentName, file: string): ReadonlyMap<string, string> {
   const declined = new Map<string, string>()
   for (const line of tailOf(file).split('\n')) {

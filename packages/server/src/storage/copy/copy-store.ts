@@ -184,7 +184,7 @@ async function* rowsOf({ source, target, columns, rowsPerBatch }: Context, table
     if (table.name === 'runs') await renumberRuns(rows, source, target)
     if (!isLast) {
       ahead = source.read(table, wanted, after, rowsPerBatch)
-      // Whoever awaits the read gets its error. If writing fails first, nothing awaits it.
+      // The code that awaits the read gets its error. If writing fails first, no code awaits it.
       ahead.catch(() => undefined)
     }
     // Old cursors contain old seqs. Without their secret they are rejected instead of misread.

@@ -44,7 +44,7 @@ interface Queued {
 }
 
 interface Environment<Pipeline> {
-  /** Who takes turns: the workspace, and in place of a credential the environment. */
+  /** Batches take turns by workspace, and by environment in place of a credential. */
   holder: Holder
   /** Waiting batches, by turn, then by arrival. */
   waiting: Queued[]

@@ -187,7 +187,7 @@ test('no record of another key takes the ids by which processes learn of a claim
     const { status } = await claim(id, { key: other.key, clientRecordId })
     assert.equal(status, 404, clientRecordId)
   }
-  // Whatever its detectionType, a claim before the approval is refused.
+  // A claim before the approval is refused for every `detectionType`.
   assert.equal((await claim(id, { detectionType: 'TOOL_RUN' })).status, 409)
   assert.equal((await claim(id, { clientRecordId: `withdrawn-${id}` })).body.isNew, true)
 })

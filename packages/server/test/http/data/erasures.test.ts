@@ -78,7 +78,7 @@ async function newTenant(service: Service, name: string): Promise<Tenant> {
   return tenant
 }
 
-/** What a client sends, with the marker in every text. `named` replaces what the erasure does not name. */
+/** Sends everything that a client can send, with the marker in every text. `named` replaces fields that the erasure omits. */
 async function recordAll(tenant: Tenant, marker: string, named: Record<string, unknown> = {}): Promise<void> {
   const { service, environmentId, versionId } = tenant
   const environment = `/environments/${environmentId}`

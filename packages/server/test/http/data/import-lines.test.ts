@@ -1,4 +1,4 @@
-/** What an import reads: lines with the limits of the API, and requests that arrive whole and are not too large. */
+/** An import applies the limits of the API to lines, and accepts only complete requests within the size limit. */
 import assert from 'node:assert/strict'
 import { once } from 'node:events'
 import { request } from 'node:http'

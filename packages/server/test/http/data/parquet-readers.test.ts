@@ -16,7 +16,7 @@ import { event, startService, type Service } from '../../setup/service.ts'
 const PYTHON = process.env['TACHO_TEST_PYTHON'] ?? 'python3'
 const READERS = fileURLToPath(new URL('parquet_readers.py', import.meta.url))
 const NOTEBOOK = fileURLToPath(new URL('../../../../../docs/notebooks/failed_runs.py', import.meta.url))
-/** Behind UTC, ahead of it, and UTC. A day of one is another day in the others. */
+/** Zones behind UTC, ahead of UTC, and UTC itself. Their days begin at different times. */
 const ZONES = ['America/New_York', 'Asia/Tokyo', 'UTC']
 
 const hasModules = (...names: string[]): boolean => {

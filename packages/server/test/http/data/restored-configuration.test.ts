@@ -1,4 +1,4 @@
-/** Whatever an import brings, clients get the configuration of what is deployed, and no other tenant gets any of it. */
+/** After any import, clients get the configuration of the deployed items, and no other tenant gets any of it. */
 import assert from 'node:assert/strict'
 import { hash } from 'node:crypto'
 import { after, before, test } from 'node:test'
@@ -27,7 +27,7 @@ before(async () => {
 })
 after(() => service.close())
 
-/** What the clients of an environment get. Its revision must be the digest of it. */
+/** The configuration that clients of an environment get. Its revision must be its digest. */
 async function served(environmentId: string): Promise<RuntimeConfig> {
   const key = await service.newKey({ scopes: ['config:read', 'policies:read'], environmentId })
   const { status, body, text, headers } = await service.api<RuntimeConfig>('/runtime-config', {

@@ -204,7 +204,7 @@ test('payload and evidence are nested at most 200 levels deep', async () => {
       )
     assert.equal((await submit(service, nested(LIMITS.payloadDepthLevels))).status, 202)
     assert.equal(await faultOf(nested(LIMITS.payloadDepthLevels + 1)), `/${name}`)
-    // As deep as the limit on values and names of a body allows.
+    // The deepest nesting that the limit on values and names of a body allows.
     assert.equal(await faultOf(nested(20_000)), `/${name}`)
   }
 })

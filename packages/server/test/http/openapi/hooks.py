@@ -5,7 +5,7 @@ import gc
 import requests
 import schemathesis
 
-# What it made while it loaded stays: each full collection would walk through it again.
+# Freeze the loaded objects. Otherwise each full collection would walk through them again.
 gc.collect()
 gc.freeze()
 gc.set_threshold(50_000, 20, 50)

@@ -296,7 +296,7 @@ test('a key of another environment finds nothing by the ids of this one', option
 const NAMED = 'runId agentId promptId policyId operatorId issueId approvalId environmentId'.split(' ')
 const FEW = ['runId', 'operatorId']
 
-/** What the other tenant has for a place: the object that the place names, or one of each kind. */
+/** Ids of the other tenant's objects for a place: the object that the place names, or one of each kind. */
 function valuesFor({ at, schema }: NamingPlace, { ids }: PopulatedTenant): string[] {
   const name = String(at.findLast((step) => typeof step === 'string'))
   const ofAnyKind = /^ids?$/.test(name) || (schema.format === 'uuid' && !name.endsWith('Id'))

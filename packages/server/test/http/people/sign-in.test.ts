@@ -155,7 +155,7 @@ test('once confirmed, a second factor is required: a code, or a recovery code on
   assert.match(uri, /^otpauth:\/\/totp\/Tacho:/)
   assert.equal(recoveryCodes.length, 10)
 
-  // Until it is confirmed, the password is enough.
+  // The password is enough until the second factor is confirmed.
   await signIn(openBrowser(service), email)
   assert.deepEqual(refusalOf(await browser.post('/me/second-factor/confirm', { code: '000000' })), [403, 'forbidden'])
   const confirming = codeOf(uri)

@@ -57,7 +57,7 @@ test('another method on a known address is answered 405 with the methods that it
     ['OPTIONS', '/openapi/v1/runs?limit=1', 'GET, HEAD'],
     ['PUT', '/operator/v1/workspaces', 'GET, HEAD, POST'],
     ['POST', '/healthz', 'GET, HEAD'],
-    // Where no route has this method, the framework refuses it for its missing content type.
+    // No route has the method QUERY. The framework itself would refuse such a request for its missing content type.
     ['QUERY', '/openapi/v1/runs', 'GET, HEAD'],
   ]
   for (const [method, path, allow] of cases) {

@@ -47,7 +47,7 @@ test('a request waits for the answers before it; one beyond the bound closes its
       continue
     }
     socket.resume()
-    // Twice as many requests as fit: each answer makes room for the next one.
+    // Send twice as many requests as fit. Each answer makes room for the next request.
     for (let n = 1; n <= 2 * count; n++) {
       await eventually(() => begun.length === n, `request ${n}`)
       await sleep(1)

@@ -1,4 +1,4 @@
-/** What a node reports about its database, and the settings it enforces. */
+/** A node reports facts about its database, and enforces settings. */
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { createPayloadSlices } from '../../../src/storage/engine/store-checks.ts'

@@ -22,7 +22,7 @@ function exactly(number: number): bigint {
 function nearest(sum: bigint): number {
   const [size, sign] = sum < 0n ? [-sum, -1] : [sum, 1]
   const shift = BigInt(Math.max(0, size.toString(2).length - 1_000))
-  // Of the bits that are cut off, only matters whether one is set.
+  // If any bit that is cut off is set, set the lowest bit: rounding needs no more of them.
   const kept = (size >> shift) | (size & ((1n << shift) - 1n) ? 1n : 0n)
   return sign * Number(kept) * 2 ** Number(shift - DIGITS / 2n) * 2 ** Number(-DIGITS / 2n)
 }

@@ -132,7 +132,7 @@ test('doctor says that the store is damaged, if its file can no longer be opened
   })
 })
 
-/** Where the first page of a table or index is in the file. */
+/** Place of the first page of a table or index in the file. */
 function pageOf(file: string, name: string): { start: number; end: number } {
   const db = new Database(file)
   const page = db.prepare<[string], number>('SELECT rootpage FROM sqlite_schema WHERE name = ?').pluck().get(name) ?? 0

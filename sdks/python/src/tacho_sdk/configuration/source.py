@@ -105,7 +105,7 @@ class RuntimeConfiguration:
         self._is_tried = self._current is not None
         self._failures = 0
         self._next = 0.0
-        # Until when calls wait for a late refresh.
+        # The time until which calls wait for a late refresh.
         self._wait_until: float | None = None
         # Seconds for which the service offers to hold a request open; 0: it does not.
         self._offered = 0

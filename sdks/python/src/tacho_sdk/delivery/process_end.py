@@ -192,7 +192,7 @@ def _on_thread_exception(thread_error: Any) -> None:
 
 
 def notice_fork() -> None:
-    """For hosts that fork without the interpreter, such as uWSGI: they call no hook of Python."""
+    """Detects a fork without the interpreter, as in uWSGI, which calls no hook of Python."""
     if os.getpid() != _pid:
         _after_fork()
 

@@ -56,8 +56,8 @@ def _ahead_of(core: Core) -> _Ahead:
 
 def taped(core: Core, scope: RunScope, call: Call, act: Callable[[], Any]) -> Any:
     """
-    What the tool returns, or what the tape says that it did. Raises the recorded error, or one that says where the agent
-    left the tape.
+    Outside a replay, runs the tool. In a replay, returns the recorded output, raises the recorded error, or raises an
+    error that says where the agent differs from the tape.
     """
     if not _is_taped(core):
         return act()

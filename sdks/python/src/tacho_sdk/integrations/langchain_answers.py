@@ -1,5 +1,5 @@
 """
-What a LangChain answer reports about its calls: why it ended, their arguments as received, and the tools that were
+Facts about the calls of a LangChain answer: why the answer ended, the arguments as received, and the tools that were
 offered.
 """
 

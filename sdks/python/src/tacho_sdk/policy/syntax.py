@@ -225,8 +225,8 @@ _SETTLED = ("tool", "labels", "ok", "decision")
 
 def past_of(node: MethodNode) -> typing.Literal["settled", "inputs"] | None:
     """
-    What a loop over `run.calls` reads of the calls, if it reads nothing else: members that are final when a call
-    has ended, or also inputs, which old calls lose. None if it reads more.
+    Which members of calls a loop over `run.calls` reads. "settled": only members that are final when a call has ended.
+    "inputs": also inputs, which old calls lose. None: the loop also reads facts outside these calls.
     """
     variable = node.values[0]
     if dotted_name(node.receiver) != "run.calls" or not isinstance(variable, NameNode):

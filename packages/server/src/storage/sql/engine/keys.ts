@@ -24,7 +24,7 @@ export const claimKey = (clientId: string, approvalId: string): string => client
 
 /** The key of a failure that the service detected. It begins with NUL, as no client's key does. */
 export function serviceRecordKey(runId: string, eventId: string | null, detectionType?: string): string {
-  // For a finding that only the service reports. Other failures share a key with the client's report of them.
+  // Only the service reports this type, so it has a separate key. Other failures share a key with the client's report of them.
   const about = detectionType === 'DECISION_DIFFERS' ? `\0${detectionType}` : ''
   return textKey(`\0${runId}\0${eventId ?? ''}${about}`)
 }

@@ -17,7 +17,7 @@ const SUMMED = {
   prices: 'model rates',
   alerts: 'id rule',
   webhooks: 'id url format events shows_input',
-  // Without the columns that nodes of an earlier version change while both run: ends and rotations.
+  // Omits the times of ends and rotations, because nodes of an earlier version may change them while both versions run.
   api_keys: 'id environment_id hash family scopes allowed_addresses',
   operator_tokens: 'id hash workspace_id role allowed_addresses',
   operator_roles: 'scope operator_id role from_groups hand_role',

@@ -60,7 +60,7 @@ export interface AppendTransaction {
   changeRuns(environmentId: string, runs: readonly RunState[]): Promise<unknown>
 }
 
-/** By then, retries and the spools of dead processes have filled most of the gaps that they ever fill. */
+/** Wait before gaps are reported. Retries and spools of dead processes fill most gaps within this time. */
 const GAPS_SETTLE_MS = 60_000
 
 export interface Candidate {

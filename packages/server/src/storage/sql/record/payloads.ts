@@ -195,7 +195,7 @@ async function readBlock(sql: Sql, environmentId: string, run: number, block: nu
 
 const BLOCKS_DELETED = 1_000
 
-/** For a run whose events are deleted or have no payloads. False: some blocks are left for the next call. */
+/** Deletes blocks of a run whose events are deleted or have no payloads. False: some blocks are left for the next call. */
 export async function deleteBlocks(sql: Sql, environmentId: string, run: number): Promise<boolean> {
   const ofRun = 'payload_blocks WHERE environment_id = :env AND run = :run'
   const some = `SELECT block FROM ${ofRun} ORDER BY block LIMIT ${BLOCKS_DELETED}`

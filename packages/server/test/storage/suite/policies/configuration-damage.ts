@@ -90,7 +90,7 @@ export function configurationDamageSuite(open: OpenStorage) {
       )
       assert.equal((await storage().findPolicy(workspaceId, policyId))?.newest.damaged, true)
       assert.equal((await storage().findPolicyVersion(workspaceId, policyId, 2))?.condition, '')
-      // What was published is intact.
+      // The published configuration is intact.
       assert.deepEqual(await storage().readConfiguration(production, null), intact)
       await assert.rejects(deploy(storage(), development, ['policy', policyId, 2]), { ...DAMAGED, message: named })
       assert.equal((await deploy(storage(), development, ['policy', policyId, 1])).outcome, 'published')

@@ -127,7 +127,7 @@ class ValueIndex:
     def _find_grouped(self, joined: str) -> int:
         """The same characters in other groups: `GB33BUKB2020` is `GB33 BUKB 2020`."""
         bits, last_byte, length = self._bits, self._last_byte, len(joined)
-        # By place, then by the last word before it: the sources that have everything up to there.
+        # The sources that have all text up to a place, by place and then by the last word before it.
         reached: dict[int, dict[str, int]] = {}
         before, at = _AT_START, 0
         while at < length:
