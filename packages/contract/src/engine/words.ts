@@ -177,24 +177,27 @@ export const RUN_ACTIVITIES = ['ACTIVE', 'WAITING_FOR_APPROVAL', 'STALLED'] as c
 export type RunActivity = (typeof RUN_ACTIVITIES)[number]
 
 /**
- * Display names of event types. Any text is a type; one that is missing here is shown unchanged. See also PAYLOADS in
- * `record/payload.ts` for payloads, `event-type.tsx` of the console for colours, `step-line.ts` of the CLI for lines,
- * and `metadata.ts` and `payload.py` of the SDKs for the parts that metadata-only keeps.
+ * Display names of event types. Any text is a type; one that is missing here is shown unchanged. The compiler names the
+ * console's colours and shown fields, and a test the type and the page of the SDK. Nothing names the others: PAYLOADS in
+ * `record/payload.ts`; `step-line.ts` of the CLI; `event-content.tsx` and `notes.ts` of the console; and what
+ * metadata-only keeps, in `metadata.ts` and `payload.py` of the SDKs.
  */
-export const EVENT_TYPE_WORDS: ReadonlyMap<string, string> = new Map([
-  ['USER_INPUT', 'User'],
-  ['AGENT_STEP', 'Step'],
-  ['LLM_CALL', 'Model'],
-  ['TOOL_START', 'Tool start'],
-  ['TOOL_CALL', 'Tool'],
-  ['POLICY_DECISION', 'Policy'],
-  ['APPROVAL_WITHDRAWN', 'Gave up'],
-  ['HANDOFF', 'Hand-off'],
-  ['WAITING', 'Waiting'],
-  ['ERROR', 'Error'],
-  ['SESSION_OUTCOME', 'Outcome'],
-  ['SCORE', 'Score'],
-])
+const KNOWN_TYPES = {
+  USER_INPUT: 'User',
+  AGENT_STEP: 'Step',
+  LLM_CALL: 'Model',
+  TOOL_START: 'Tool start',
+  TOOL_CALL: 'Tool',
+  POLICY_DECISION: 'Policy',
+  APPROVAL_WITHDRAWN: 'Gave up',
+  HANDOFF: 'Hand-off',
+  WAITING: 'Waiting',
+  ERROR: 'Error',
+  SESSION_OUTCOME: 'Outcome',
+  SCORE: 'Score',
+} as const
+export type KnownEventType = keyof typeof KNOWN_TYPES
+export const EVENT_TYPE_WORDS: ReadonlyMap<string, string> = new Map(Object.entries(KNOWN_TYPES))
 
 /** Kinds of values of a score. */
 export const SCORE_KINDS = ['NUMBER', 'BOOLEAN', 'CATEGORY'] as const

@@ -29,6 +29,7 @@ export type EventType =
   | 'POLICY_DECISION'
   | 'APPROVAL_WITHDRAWN'
   | 'HANDOFF'
+  | 'WAITING'
   | 'ERROR'
   | 'SESSION_OUTCOME'
   | 'SCORE'
