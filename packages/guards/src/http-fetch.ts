@@ -11,10 +11,12 @@ type Fetch = typeof globalThis.fetch
 /** Replies that have no body. */
 const EMPTY = new Set([204, 304])
 
-/** Headers must be a record, a body a text or bytes. A redirect is an answer, as with `redirect: 'manual'`. */
+/**
+ * `target` must be an address, headers a record, a body a text or bytes. A redirect is an answer, as with `redirect: 'manual'`.
+ */
 export const httpFetch: Fetch = async (target, { method = 'GET', headers = {}, body, signal } = {}) => {
   signal?.throwIfAborted()
-  const url = String(target)
+  const url = typeof target === 'string' ? target : (target as URL).href
   // An import would read all exports of node:http, and so load all of the built-in fetch.
   const { request: send } = process.getBuiltinModule(url.startsWith('https:') ? 'node:https' : 'node:http')
   const { promise, resolve, reject } = Promise.withResolvers<Response>()
