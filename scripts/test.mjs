@@ -1,7 +1,7 @@
 // npm test              the checks, then every test
 // npm test -- events    only the test files whose path contains "events", without the checks
 // npm test -- --changed only the test files that the changes since the upstream branch reach by imports
-// npm run check         only the checks
+// npm run check         only the checks; with names, such as -- types format, only these
 // Options for the tests: --name <pattern> (can be repeated), --watch, --coverage
 // --slowest             also lists the test files that took most processor time
 // The last line is always `N passed, N failed`; a check counts as one test.
@@ -38,13 +38,13 @@ if (options.help) {
 }
 const count = { passed: 0, failed: 0 }
 
-if (filters.length === 0 && !options.changed) await runChecks()
+if (options.checks || (filters.length === 0 && !options.changed)) await runChecks()
 if (!options.checks) await runTests()
 
 console.log(`${count.passed} passed, ${count.failed} failed`)
 process.exitCode = count.failed > 0 ? 1 : 0
 
-/** Runs all checks together, as many commands at a time as there are cores. */
+/** Runs all checks, or those that are named, together, as many commands at a time as there are cores. */
 async function runChecks() {
   const bin = 'node_modules/.bin'
   const inTurn = createTurns(availableParallelism())
@@ -62,18 +62,26 @@ async function runChecks() {
     `.cache/types/${project.replaceAll('/', '-')}.tsbuildinfo`,
   ])
   // Longest first.
-  await Promise.all([
-    check(inTurn, 'lint', [`${bin}/oxlint`]),
-    check(inTurn, 'types', ...types),
-    check(inTurn, 'format', [`${bin}/oxfmt`, '--check']),
-    check(inTurn, 'imports', ['scripts/check-imports.mjs']),
-    check(inTurn, 'prose', ['scripts/check-prose.mjs']),
-    check(inTurn, 'names', ['scripts/check-names.mjs']),
-    check(inTurn, 'versions', ['scripts/check-versions.mjs']),
-    check(inTurn, 'migrations', ['scripts/check-migrations.mjs']),
-    check(inTurn, 'upgrades', ['scripts/check-upgrades.mjs']),
-    check(inTurn, 'lockfile', ['scripts/lock.mjs', '--check']),
-  ])
+  const checks = [
+    ['lint', [`${bin}/oxlint`]],
+    ['types', ...types],
+    ['format', [`${bin}/oxfmt`, '--check']],
+    ['imports', ['scripts/check-imports.mjs']],
+    ['prose', ['scripts/check-prose.mjs']],
+    ['names', ['scripts/check-names.mjs']],
+    ['versions', ['scripts/check-versions.mjs']],
+    ['migrations', ['scripts/check-migrations.mjs']],
+    ['upgrades', ['scripts/check-upgrades.mjs']],
+    ['lockfile', ['scripts/lock.mjs', '--check']],
+  ]
+  const unknown = filters.filter((filter) => !checks.some(([name]) => name === filter))
+  if (unknown.length > 0) {
+    console.error(`No check is named ${unknown.join(', ')}: they are ${checks.map(([name]) => name).join(', ')}.`)
+    count.failed++
+    return
+  }
+  const chosen = checks.filter(([name]) => filters.length === 0 || filters.includes(name))
+  await Promise.all(chosen.map(([name, ...commands]) => check(inTurn, name, ...commands)))
 }
 
 /** Runs functions in order, at most `count` at a time. */
