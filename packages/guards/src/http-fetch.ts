@@ -5,6 +5,7 @@
 import type { IncomingMessage } from 'node:http'
 import { pipeline, Readable } from 'node:stream'
 import { text } from 'node:stream/consumers'
+import { setImmediate as turn } from 'node:timers/promises'
 
 type Fetch = typeof globalThis.fetch
 
@@ -15,10 +16,14 @@ const EMPTY = new Set([204, 304])
  * `target` must be an address, headers a record, a body a text or bytes. A redirect is an answer, as with `redirect: 'manual'`.
  */
 export const httpFetch: Fetch = async (target, { method = 'GET', headers = {}, body, signal } = {}) => {
+  // So that the agent does not use a connection that the server closed while this thread was busy. In the first turn, Node may
+  // not ask the system for news.
+  await turn()
+  await turn()
   signal?.throwIfAborted()
-  const url = typeof target === 'string' ? target : (target as URL).href
+  const url = new URL(typeof target === 'string' ? target : (target as URL).href)
   // An import would read all exports of node:http, and so load all of the built-in fetch.
-  const { request: send } = process.getBuiltinModule(url.startsWith('https:') ? 'node:https' : 'node:http')
+  const { request: send } = process.getBuiltinModule(url.protocol === 'https:' ? 'node:https' : 'node:http')
   const { promise, resolve, reject } = Promise.withResolvers<Response>()
   const content = bytesOf(body)
   const options = {
@@ -37,7 +42,11 @@ export const httpFetch: Fetch = async (target, { method = 'GET', headers = {}, b
   // Not the option `signal`: the error would be the same for each reason.
   const abort = (): unknown => (received ?? request).destroy(signal?.reason as Error)
   signal?.addEventListener('abort', abort)
-  request.on('error', reject).once('close', () => signal?.removeEventListener('abort', abort))
+  request.on('error', reject).once('close', () => {
+    signal?.removeEventListener('abort', abort)
+    // After `101 Switching Protocols` comes neither an error nor a reply.
+    if (!received) reject(Object.assign(new Error('The server did not reply.'), { code: 'ECONNRESET' }))
+  })
   request.end(content)
   return promise
 }
@@ -52,19 +61,20 @@ function bytesOf(body: RequestInit['body']): Uint8Array | undefined {
 async function answerOf(reply: IncomingMessage): Promise<Response> {
   const { statusCode: status = 0, headers } = reply
   if (EMPTY.has(status)) reply.resume()
-  const stream = EMPTY.has(status) ? null : await unpacked(reply)
+  const body = EMPTY.has(status) ? null : (Readable.toWeb(await unpacked(reply)) as ReadableStream<Uint8Array<ArrayBuffer>>)
   const answer: Pick<Response, 'status' | 'ok' | 'body' | 'text'> & { headers: Pick<Headers, 'get'> } = {
     status,
     ok: status >= 200 && status < 300,
     headers: { get: (name) => String(headers[name.toLowerCase()] ?? '') || null },
-    body: stream && (Readable.toWeb(stream) as ReadableStream<Uint8Array<ArrayBuffer>>),
-    text: async () => (stream ? text(stream) : ''),
+    body,
+    // Not of the reply: the body takes what arrives from it at once.
+    text: async () => (body ? text(body) : ''),
   }
   return answer as Response
 }
 
 async function unpacked(reply: IncomingMessage): Promise<Readable> {
-  if (reply.headers['content-encoding'] !== 'gzip') return reply
+  if (reply.headers['content-encoding']?.toLowerCase() !== 'gzip') return reply
   const { createGunzip } = await import('node:zlib')
   // An error reaches the reader of the unpacked stream.
   return pipeline(reply, createGunzip(), () => undefined)

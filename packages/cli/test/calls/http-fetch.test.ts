@@ -1,5 +1,8 @@
 import assert from 'node:assert/strict'
+import { once } from 'node:events'
+import { createServer, type AddressInfo } from 'node:net'
 import { test } from 'node:test'
+import { setTimeout as sleep } from 'node:timers/promises'
 import { gzipSync } from 'node:zlib'
 import { startHttpServer } from '../../../client/test/http-server.ts'
 import { httpFetch } from '@tacho/guards/http-fetch.ts'
@@ -60,4 +63,40 @@ test('a reader that stops ends the connection', async (t) => {
   })
   await (await httpFetch(url)).body?.cancel()
   await promise
+})
+
+test('a text is whole, however late it is read', async (t) => {
+  const whole = 'x'.repeat(300_000)
+  const { url } = await startHttpServer(t, (request, response) => {
+    if (request.url === '/packed') response.writeHead(200, { 'content-encoding': 'GZIP' }).end(gzipSync(whole))
+    else response.end(whole)
+  })
+  for (const path of ['/packed', '/plain']) {
+    const reply = await httpFetch(url + path)
+    await sleep(50)
+    assert.equal(await reply.text(), whole)
+  }
+})
+
+test('a reply that switches the protocol is an error', async (t) => {
+  const server = createServer((socket) => {
+    const reply = 'HTTP/1.1 101 Switching Protocols\r\nConnection: upgrade\r\nUpgrade: other\r\n\r\n'
+    socket.on('error', () => undefined).once('data', () => socket.write(reply))
+  }).listen(0, '127.0.0.1')
+  t.after(() => server.close())
+  await once(server, 'listening')
+  await assert.rejects(httpFetch(`http://127.0.0.1:${(server.address() as AddressInfo).port}`), (error) =>
+    unreachable('http://x', error).includes('the connection was lost'),
+  )
+})
+
+test('a connection that the server closed while the thread was busy is not used again', async (t) => {
+  const { url } = await startHttpServer(t, (request, response) => {
+    response.end('ok', () => setImmediate(() => request.socket.destroy()))
+    request.resume()
+  })
+  for (let count = 0; count < 20; count++) {
+    const reply = await httpFetch(url, { method: 'POST', body: 'x' })
+    assert.equal(await reply.text(), 'ok')
+  }
 })
