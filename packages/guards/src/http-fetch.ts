@@ -61,7 +61,9 @@ function bytesOf(body: RequestInit['body']): Uint8Array | undefined {
 async function answerOf(reply: IncomingMessage): Promise<Response> {
   const { statusCode: status = 0, headers } = reply
   if (EMPTY.has(status)) reply.resume()
-  const body = EMPTY.has(status) ? null : (Readable.toWeb(await unpacked(reply)) as ReadableStream<Uint8Array<ArrayBuffer>>)
+  const body = EMPTY.has(status)
+    ? null
+    : (Readable.toWeb(await unpacked(reply)) as ReadableStream<Uint8Array<ArrayBuffer>>)
   const answer: Pick<Response, 'status' | 'ok' | 'body' | 'text'> & { headers: Pick<Headers, 'get'> } = {
     status,
     ok: status >= 200 && status < 300,
