@@ -69,6 +69,7 @@ const CAUSES = new Map(
     SELF_SIGNED_CERT_IN_CHAIN: 'its certificate is self-signed: set NODE_EXTRA_CA_CERTS',
     UNABLE_TO_VERIFY_LEAF_SIGNATURE: 'its certificate cannot be verified: set NODE_EXTRA_CA_CERTS',
     CERT_HAS_EXPIRED: 'its certificate has expired',
+    EPROTO: 'the TLS handshake failed: perhaps it does not speak https',
     ERR_SSL_WRONG_VERSION_NUMBER: 'it does not speak https',
     ERR_SSL_PACKET_LENGTH_TOO_LONG: 'it does not speak https',
   }),

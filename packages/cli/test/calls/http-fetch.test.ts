@@ -51,6 +51,9 @@ test('the reason of an end reaches the caller: before the reply, within it, and 
     unreachable('http://x', error).includes('the connection was lost'),
   )
   await assert.rejects(httpFetch(url, { method: 'PUT', body: new URLSearchParams() }), TypeError)
+  await assert.rejects(httpFetch(url.replace('http:', 'HTTPS:')), (error) =>
+    unreachable('http://x', error).includes('does not speak https'),
+  )
   await assert.rejects(httpFetch('http://127.0.0.1:1'), (error) =>
     unreachable('http://x', error).includes('the connection was refused'),
   )
