@@ -171,9 +171,12 @@ class Mask:
         return masked
 
     def _decode(self, text: str) -> Json:
-        """The object or list that a text encodes, if it may contain something to mask."""
+        """The object, list or text that a text encodes, if it may contain something to mask."""
         whole = text.strip(_SPACE_CHARS)
-        if whole[:1] + whole[-1:] not in ("{}", "[]") or len(whole) < 2 or not self.touches(whole):
+        if whole[:1] + whole[-1:] not in ("{}", "[]", '""') or len(whole) < 2 or not self.touches(whole):
+            return None
+        # The rules read quotes with backslashes, and keep the spaces around them.
+        if whole[0] == '"' and '\\"' in whole:
             return None
         return read_safely(lambda: _well_formed_json(whole), None)
 
