@@ -29,6 +29,9 @@ export const httpFetch: Fetch = async (target, { method = 'GET', headers = {}, b
   const options = {
     method,
     headers: {
+      // As Node's fetch sends them: some firewalls refuse requests without them.
+      accept: '*/*',
+      'user-agent': 'node',
       ...(headers as Record<string, string>),
       'accept-encoding': 'gzip',
       ...(content && { 'content-length': content.length }),

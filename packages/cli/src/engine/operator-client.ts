@@ -59,6 +59,8 @@ const CAUSES = new Map(
     EAI_AGAIN: 'the DNS lookup failed; it may work later',
     ECONNRESET: 'the connection was lost',
     UND_ERR_SOCKET: 'the connection was lost',
+    // A packed reply that ended early.
+    Z_BUF_ERROR: 'the connection was lost',
     ETIMEDOUT: 'the connection timed out',
     UND_ERR_CONNECT_TIMEOUT: 'the connection timed out',
     UND_ERR_HEADERS_TIMEOUT: 'the connection timed out',

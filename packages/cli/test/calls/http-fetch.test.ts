@@ -28,6 +28,7 @@ test('a request arrives with its body and headers; a redirect, an empty and a pa
     [requests[0]?.method, requests[0]?.headers['content-type'], bodies[0]],
     ['DELETE', 'text/plain', 'größer'],
   )
+  assert.deepEqual([requests[0]?.headers.accept, requests[0]?.headers['user-agent']], ['*/*', 'node'])
   await httpFetch(`${url}/none`, { method: 'PUT', body: gzipSync('größer') })
   assert.equal(requests[1]?.headers['content-length'], String(gzipSync('größer').length))
   const moved = await httpFetch(new URL('/moved', url))
