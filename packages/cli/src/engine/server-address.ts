@@ -25,8 +25,8 @@ export function readUrl(flag: string | undefined, variables: Variables = process
 }
 
 /** The trimmed text. `name`: its source, for the error; `remedy`: what to do if it is empty. */
-export function trimmedText(name: string, credentialText: string, remedy: string): string {
-  const text = credentialText.trim()
+export function trimmedText(name: string, sourceText: string, remedy: string): string {
+  const text = sourceText.trim()
   if (text === '') throw wrongUsage(`${name} is empty: ${remedy}.`)
   return text
 }

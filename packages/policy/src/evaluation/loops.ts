@@ -105,7 +105,7 @@ export function buildLoop(parts: LoopParts): Step {
       try {
         step(scope)
       } catch (error) {
-        // A decision has no more steps than this, so it would run out too. With Infinity, it fails at once.
+        // Every decision has the same limit of steps, so the next one would run out too. Infinity makes it fail at once.
         if (error instanceof OutOfSteps) pasts.set(calls, { first: calls[0], seen: calls.length, steps: Infinity })
         throw error
       }
