@@ -8,7 +8,7 @@ import { foundOr, refuse, type Refusal } from '../web/reply-error.ts'
 import { NO_APPROVAL } from './approvals.ts'
 import { newGrantOf } from './grants.ts'
 import { actingIn, auditOf } from '../people/audit.ts'
-import { createDecide, createDiffering, NOT_THEM, type NamedDecided, namedApprovals } from './decide.ts'
+import { createDecide, NOT_THEM, type NamedDecided } from './decide.ts'
 import type { OperatorDeps } from '../web/operator-serve.ts'
 
 const MISMATCH = refuse(
@@ -26,7 +26,6 @@ interface Chosen {
 
 export function approvalDecisionsRoutes(deps: OperatorDeps, { feed }: ApprovalReader): void {
   const { serve, storage, now } = deps
-  const differing = createDiffering(storage)
   const decide = createDecide(deps, feed)
 
   serve(
@@ -34,14 +33,13 @@ export function approvalDecisionsRoutes(deps: OperatorDeps, { feed }: ApprovalRe
     async ({ params, body, request, environment }) => {
       const row = foundOr(await storage.findApproval(environment.id, params.approvalId), NO_APPROVAL)
       const seen = new Map(body.seenInput === undefined ? [] : [[row.id, body.seenInput]])
-      const differs = (await differing(environment.id, [row], body, seen)).get(row.id)
-      if (differs !== undefined) return differs === 'mismatch' ? MISMATCH : refuse('conflict', CHANGED)
       const grant = await newGrantOf(deps, row, body, request)
-      const [decided] = await decide(actingIn(request), [row], body, grant)
+      const [decided] = await decide(actingIn(request), [row], body, seen, grant)
       if (!decided?.approval) return NO_APPROVAL
       const approval = toOperatorApproval(decided.approval, decided.agentName, now())
       const { outcome } = decided
       if (outcome === 'decided' || outcome === 'first') return approval
+      if (outcome === 'mismatch') return MISMATCH
       if (outcome === 'changed') return refuse('conflict', CHANGED)
       if (decided.outcome === 'no_grant')
         return refuse('conflict', `Nothing is decided. Only this call can be allowed: ${GRANT_FAULTS[decided.fault]}`)
@@ -59,19 +57,12 @@ export function approvalDecisionsRoutes(deps: OperatorDeps, { feed }: ApprovalRe
     async ({ body, request, environment }) => {
       const chosen = await choose(environment.id, body)
       const seen = new Map(body.seenInputs?.map(({ id, eventId }) => [id.toLowerCase(), eventId]))
-      const differs = await differing(environment.id, chosen.rows, body, seen)
-      const agreeing = chosen.rows.filter(({ id }) => !differs.has(id))
-      const decided = agreeing.length === 0 ? [] : await decide(actingIn(request), agreeing, body)
-      const unapproved = chosen.rows.filter(({ id }) => differs.has(id))
-      const named = await namedApprovals(storage, environment.id, unapproved, now())
-      const refused = named.map((approval): DecisionOutcome => {
-        return { id: approval.id, outcome: differs.get(approval.id) ?? 'mismatch', approval }
-      })
+      const decided = await decide(actingIn(request), chosen.rows, body, seen)
       const unknown = chosen.unknown.map((id): DecisionOutcome => ({ id, outcome: 'not_found', approval: null }))
       return {
-        items: [...decided.map((each) => toOutcome(each, now())), ...refused, ...unknown],
-        // A request with a changed input stays pending, so sending the decision again would not help.
-        more: chosen.more && decided.some(({ outcome }) => outcome !== 'changed'),
+        items: [...decided.map((each) => toOutcome(each, now())), ...unknown],
+        // A request whose input differs stays pending, so sending the decision again would not help.
+        more: chosen.more && decided.some(({ outcome }) => outcome !== 'changed' && outcome !== 'mismatch'),
       }
     },
     auditRefused,

@@ -16,21 +16,28 @@ interface Deciding extends Acting {
   slack?: SlackUser & { webhookId: string }
 }
 
-export type NamedDecided = Decided & { agentName: string | null }
-type Decide = (by: Deciding, rows: ApprovalRow[], decision: NewDecision, grant?: NewGrant) => Promise<NamedDecided[]>
+/** `mismatch` and `changed`: the input differs from the hash, or from what the person saw. */
+type DecidedAt = Decided | { id: string; outcome: 'mismatch' | 'changed'; approval: ApprovalRow }
+export type NamedDecided = DecidedAt & { agentName: string | null }
 /** By approval id: the event whose input the person saw; null: they saw no input. */
 type SeenInputs = ReadonlyMap<string, string | null>
-type Unapprovable = 'mismatch' | 'changed'
+type Decide = (
+  by: Deciding,
+  rows: ApprovalRow[],
+  decision: NewDecision,
+  seen: SeenInputs,
+  grant?: NewGrant,
+) => Promise<NamedDecided[]>
 
 /** Requests that this decision would approve although the input differs from the hash, or from what the person saw. */
-export function createDiffering(storage: Deps['storage']) {
+function createDiffering(storage: Deps['storage']) {
   return async (
     environmentId: string,
     rows: ApprovalRow[],
     { decision, confirmMismatch = false }: NewDecision,
-    seen: SeenInputs = new Map(),
+    seen: SeenInputs,
   ) => {
-    const differing = new Map<string, Unapprovable>()
+    const differing = new Map<string, 'mismatch' | 'changed'>()
     if (decision !== 'APPROVED' || (confirmMismatch && seen.size === 0)) return differing
     const inputs = await inputsInShort(storage, environmentId, rows)
     for (const [at, row] of rows.entries()) {
@@ -47,13 +54,34 @@ export function createDiffering(storage: Deps['storage']) {
 
 type DecideDeps = Pick<Deps, 'storage' | 'now' | 'configurations'>
 
-export function createDecide({ storage, now, configurations }: DecideDeps, feed: ApprovalFeed): Decide {
+export function createDecide(deps: DecideDeps, feed: ApprovalFeed): Decide {
+  const decideOnce = createDecideOnce(deps, feed)
+  return async (by, rows, decision, seen, grant) => {
+    const decided = await decideOnce(by, rows, decision, seen, grant)
+    // An input was recorded after the comparison. Unless the person named what they saw, compare the new input.
+    const unseen = decided.flatMap(({ id, outcome }) => (outcome === 'changed' && !seen.has(id) ? [id] : []))
+    if (unseen.length === 0) return decided
+    const reread = await deps.storage.findApprovals(environmentOf(by).id, unseen)
+    const again = new Map((await decideOnce(by, reread, decision, seen, grant)).map((each) => [each.id, each]))
+    return decided.map((each) => again.get(each.id) ?? each)
+  }
+}
+
+function environmentOf({ scope: { environment } }: Deciding) {
+  if (environment === null) throw new Error('a decision needs an environment')
+  return environment
+}
+
+function createDecideOnce({ storage, now, configurations }: DecideDeps, feed: ApprovalFeed): Decide {
   const policiesOfOtherTools = createPoliciesOfOtherTools(configurations.read)
-  return async (by, rows, { decision, reason = null, confirmMismatch = false }, grant) => {
-    const { environment, actor } = by.scope
-    if (environment === null) throw new Error('a decision needs an environment')
+  const findDiffering = createDiffering(storage)
+  return async (by, chosen, body, seen, grant) => {
+    const { decision, reason = null, confirmMismatch = false } = body
+    const environment = environmentOf(by)
+    const differing = await findDiffering(environment.id, chosen, body, seen)
+    const rows = chosen.filter(({ id }) => !differing.has(id))
     const at = now()
-    const names = await requesterNames(storage, environment.id, rows)
+    const names = await requesterNames(storage, environment.id, chosen)
     const verb = decision === 'APPROVED' ? 'approve' : 'reject'
     const entry = (row: ApprovalRow, action: string, more: object = {}) => {
       const { id, toolName, inputHash, agentId, policyId, runId } = row
@@ -68,37 +96,40 @@ export function createDecide({ storage, now, configurations }: DecideDeps, feed:
       const detail = { ...about, ...notes, ...slack, ...more }
       return entryOf(by, at, action, { kind: 'approval', id }, detail)
     }
-    const { kind: deciderKind, id: deciderId, name: deciderName } = actor
+    const { kind: deciderKind, id: deciderId, name: deciderName } = by.scope.actor
     const via: DecisionRow['via'] = by.slack ? { kind: 'slack', webhookId: by.slack.webhookId } : null
     // Approves only the inputs that were compared with the hash and with what the person saw.
     const looked = decision === 'APPROVED' ? rows.map(({ id, inputEventId }) => [id, inputEventId] as const) : []
     // All rows have the same tool.
     const otherTools = rows[0] && (await policiesOfOtherTools(environment.id, rows[0].toolName))
-    const decided = await storage.decideApprovals(
-      environment.id,
-      rows.map(({ id }) => id),
-      {
-        status: decision,
-        reason,
-        deciderKind,
-        deciderId,
-        deciderName,
-        via,
-        now: at,
-        inputs: Object.fromEntries(looked),
-        ...(grant && { grant }),
-        ...(otherTools && { otherTools }),
-      },
-      rows.map((row) => entry(row, `approval.${verb}`)),
-    )
+    const ids = rows.map(({ id }) => id)
+    const decisionRow: DecisionRow = {
+      status: decision,
+      reason,
+      deciderKind,
+      deciderId,
+      deciderName,
+      via,
+      now: at,
+      inputs: Object.fromEntries(looked),
+      ...(grant && { grant }),
+      ...(otherTools && { otherTools }),
+    }
+    const audit = rows.map((row) => entry(row, `approval.${verb}`))
+    const decided = ids.length === 0 ? [] : await storage.decideApprovals(environment.id, ids, decisionRow, audit)
     feed.look()
-    const entries = decided.flatMap(({ outcome, approval: row }) => {
+    const entries = decided.flatMap(({ id, outcome, approval: row }) => {
       if (row === null || outcome === 'decided' || outcome === 'first') return []
+      if (outcome === 'changed' && !seen.has(id)) return []
       const why = outcome === 'changed' ? { input: 'changed' } : outcome === 'refused' ? {} : { why: outcome }
       return [entry(row, `approval.${verb}.refused`, { status: row.status, ...why })]
     })
     if (entries.length > 0) await storage.appendAudit(entries)
-    return decided.map((each) => ({ ...each, agentName: names.get(each.id) ?? null }))
+    const undecided = chosen.flatMap((approval) => {
+      const outcome = differing.get(approval.id)
+      return outcome === undefined ? [] : [{ id: approval.id, outcome, approval }]
+    })
+    return [...decided, ...undecided].map((each) => ({ ...each, agentName: names.get(each.id) ?? null }))
   }
 }
 

@@ -30,7 +30,7 @@ import type { Deps } from '../web/deps.ts'
 import { holderOf, createRateLimit, limitRate } from '../tenants/rate-limit.ts'
 import { admitActor, personActor } from '../people/access.ts'
 import { entryOf } from '../people/audit.ts'
-import { createDecide, createDiffering, NOT_THEM } from '../approvals/decide.ts'
+import { createDecide, NOT_THEM } from '../approvals/decide.ts'
 import type { OperatorLimits } from '../people/attempts.ts'
 import { readBody } from '../web/read-body.ts'
 import { isRefusal, refuse, replyError, foundOr } from '../web/reply-error.ts'
@@ -67,7 +67,6 @@ export function slackRoutes(
   const { slackRequestsPerSecond: requestsPerSecond } = LIMITS
   const limit = createRateLimit({ requestsPerSecond, nodes: () => storage.nodes(), subject: 'webhook' })
   const decide = createDecide(deps, feed)
-  const differing = createDiffering(storage)
   const { access } = OPERATOR_ROUTES.decideApproval
   const answers = new Shares(ANSWERS)
 
@@ -133,16 +132,12 @@ export function slackRoutes(
       return [onlyForThem(NOT_ALLOWED)]
     }
     const row = isUuid(approvalId) ? await current.find(environmentId, approvalId) : null
-    const notSeen = (differs: 'mismatch' | 'changed') => {
-      return [onlyForThem(notSeenText(differs, `${placeOf(environment)}/approvals/${approvalId}`))]
-    }
     const seen = new Map(press.sawNoInput ? [[approvalId, null]] : [])
-    const differs = row && (await differing(environmentId, [row], { decision }, seen)).get(row.id)
-    if (differs) return notSeen(differs)
-    const [decided] = row ? await decide(by, [row], { decision }) : []
+    const [decided] = row ? await decide(by, [row], { decision }, seen) : []
     if (!decided?.approval) return [onlyForThem(NO_APPROVAL)]
     const { approval, agentName, outcome } = decided
-    if (outcome === 'changed') return notSeen(outcome)
+    if (outcome === 'changed' || outcome === 'mismatch')
+      return [onlyForThem(notSeenText(outcome, `${placeOf(environment)}/approvals/${approvalId}`))]
     if (outcome === 'same_person' || outcome === 'runs_agent' || outcome === 'no_person')
       return [onlyForThem(`Nothing is decided. ${NOT_THEM[outcome]}.`)]
     if (outcome === 'first') return [onlyForThem(FIRST)]

@@ -241,6 +241,18 @@ test('an input that came after the look is not approved unseen, alone and togeth
   assert.equal((await service.operator(path, { body: { decision: 'REJECTED', seenInput: 'another' } })).status, 200)
 })
 
+test('an input that is recorded during the decision is compared too if nobody said what they saw', async () => {
+  const outcomes = new Set<number>()
+  for (let round = 0; round < 40; round++) {
+    const { id, runId } = await ask()
+    const path = environment(`/approvals/${id}/decision`)
+    const decide = () => service.operator(path, { body: { decision: 'APPROVED' } })
+    const [{ status }] = await Promise.all([decide(), record(id, runId, { input: INPUT })])
+    outcomes.add(status)
+  }
+  assert.deepEqual([...outcomes], [200])
+})
+
 test('the line of a list has numbers as they were recorded', async () => {
   const { id, runId } = await ask()
   const sent = event({ runId, clientId: CLIENT, eventType: 'POLICY_DECISION', payload: 'PAYLOAD' })
