@@ -96,7 +96,7 @@ describe('damage in the store', { skip: withoutChromium }, () => {
     await page.getByRole('textbox').first().fill('Be kind, hurt')
     await page.getByRole('button', { name: 'Save version 2' }).click()
     await page.getByText('version 2', { exact: true }).waitFor()
-    assert.equal(await page.getByText('Damaged', { exact: true }).count(), 0)
+    await page.getByText('Damaged', { exact: true }).waitFor({ state: 'hidden' })
     await page.getByRole('button', { name: 'Versions' }).click()
     await page.getByText('Damaged', { exact: true }).waitFor()
 
