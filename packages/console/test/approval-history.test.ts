@@ -84,6 +84,8 @@ describe('the history of approvals', { skip: withoutChromium }, () => {
       await row(tool).getByText(word).first().waitFor()
       await row(tool).getByText(sentence).waitFor()
     }
+    // Rows of all sessions stay until those of this one arrive.
+    await hindsight.getByRole('listitem').nth(7).waitFor({ state: 'detached' })
     assert.equal(await hindsight.getByRole('listitem').count(), 7)
     await assertLooks(page, 'approvals in hindsight')
     await page.getByLabel('What became of it').selectOption('Failed afterwards (1)')

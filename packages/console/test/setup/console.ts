@@ -129,14 +129,31 @@ const RULES: Record<Look, RunOptions> = {
 export async function assertAccessible(page: Page, where: string, look: Look = 'light'): Promise<void> {
   // Not through a script element, which the Content-Security-Policy refuses.
   if (!(await page.evaluate(() => 'axe' in globalThis))) await page.evaluate(AXE)
-  // Wait a frame, until recently changed elements have the colours of the look.
-  await page.evaluate(() => new Promise((resolve) => requestAnimationFrame(() => requestAnimationFrame(resolve))))
-  const violations = await page.evaluate(async (options) => {
-    const { axe } = globalThis as unknown as { axe: { run(options: RunOptions): Promise<AxeResults> } }
-    const { violations } = await axe.run(options)
-    return violations.map(({ id, nodes }) => `${id}: ${nodes.map(({ html }) => html.slice(0, 200)).join(' | ')}`)
-  }, RULES[look])
-  assert.deepEqual(violations, [], where)
+  // axe reads a page rule by rule, so what it says about one that changed meanwhile fits no state of it: it looks again.
+  for (let looks = 1; ; looks++) {
+    // Wait a frame, until recently changed elements have the colours of the look.
+    await page.evaluate(() => new Promise((resolve) => requestAnimationFrame(() => requestAnimationFrame(resolve))))
+    const { violations, hasChanged } = await page.evaluate(runAxe, RULES[look])
+    if (violations.length > 0 && hasChanged && looks < MOST_LOOKS) continue
+    return assert.deepEqual(violations, [], where)
+  }
+}
+
+/** How often axe looks at a page that changes. Ages of seconds never stop. */
+const MOST_LOOKS = 5
+
+/** Runs in the page. */
+async function runAxe(options: RunOptions) {
+  const { axe } = globalThis as unknown as { axe: { run(options: RunOptions): Promise<AxeResults> } }
+  let hasChanged = false
+  const changes = new MutationObserver(() => (hasChanged = true))
+  changes.observe(document, { subtree: true, childList: true, attributes: true, characterData: true })
+  const { violations } = await axe.run(options)
+  // The observer is called after the change, so wait for those of the last rule.
+  await Promise.resolve()
+  changes.disconnect()
+  const faults = violations.map(({ id, nodes }) => `${id}: ${nodes.map(({ html }) => html.slice(0, 200)).join(' | ')}`)
+  return { violations: faults, hasChanged }
 }
 
 export const PHONE = { viewport: { width: 390, height: 844 } }
