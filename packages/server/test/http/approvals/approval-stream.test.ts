@@ -68,7 +68,7 @@ test('the stream begins with the pending approvals, then shows new, decided and 
   assert.ok(items.some(({ id }) => id === first))
   assert.equal(more, false)
   // Long enough to be seen before it expires.
-  const second = (await calls.ask({ timeoutMs: 3_000 })).body.id
+  const second = (await calls.ask({ timeoutMs: 10_000 })).body.id
   await untilTold(stream, second, 'PENDING')
   await calls.decide(first, 'APPROVED')
   await untilTold(stream, first, 'APPROVED')

@@ -156,16 +156,16 @@ onBoth('a condition holds for this agent in every run, if the recorded input has
   assert.match(misspelled.text, /fails for this call: line 1, column 1: missing key \\"amout\\"/)
   assert.equal((await approve(house, first.id, grant)).body.status, 'APPROVED')
 
-  /** Asks, records the input (null: none), and returns the status that the waiting client gets. */
-  async function answered(fields: Record<string, unknown>, shown: object | null): Promise<string> {
+  /** Asks, records the input (null: none), and returns the status that the client gets, which waits at most `seconds`. */
+  async function answered(fields: Record<string, unknown>, shown: object | null, seconds = 2): Promise<string> {
     const asked = await ask(house, fields)
     assert.equal(asked.status, 'PENDING')
-    const waiting = house.calls.read(asked.id, '?wait=2')
+    const waiting = house.calls.read(asked.id, `?wait=${seconds}`)
     if (shown !== null) await record(house, asked, fields, shown)
     return (await waiting).body.status
   }
   const other = { amount: 60 }
-  assert.equal(await answered(newCall(other), { input: other }), 'APPROVED')
+  assert.equal(await answered(newCall(other), { input: other }, 30), 'APPROVED')
   const pending = await Promise.all([
     answered(newCall({ amount: 500 }), { input: { amount: 500 } }),
     answered(newCall({ amount: 500 }), { input: { amount: 60 } }),
@@ -183,7 +183,7 @@ onBoth('a condition holds for this agent in every run, if the recorded input has
   const sealed = { amount: 60, to: '[masked:email]' }
   const hash = { inputHash: sealedInputHash(toolName, sealed, seals) }
   const sealedCall = { input: sealed, inputSeals: seals }
-  assert.equal(await answered(newCall({}, hash), sealedCall), 'APPROVED', 'it does not read what is masked')
+  assert.equal(await answered(newCall({}, hash), sealedCall, 30), 'APPROVED', 'it does not read what is masked')
   const amount = { amount: '[masked:number]' }
   const hidden = { '/amount': 'cd'.repeat(32) }
   const ofHidden = { inputHash: sealedInputHash(toolName, amount, hidden) }
@@ -275,7 +275,7 @@ onBoth('another policy that asks for the same call is not answered by it', async
   const second = await newPolicy(house, { condition: `tool.name == "${toolName}" && tool.input.n > 5.0` })
   const asked = await ask(house, call)
   assert.equal(asked.status, 'PENDING', 'the other one may ask, too')
-  const waiting = house.calls.read(asked.id, '?wait=2')
+  const waiting = house.calls.read(asked.id, '?wait=30')
   await record(house, asked, call, { input: { n: 1 } })
   assert.equal((await waiting).body.status, 'APPROVED', 'the decision names only the one')
   const both = await ask(house, call)

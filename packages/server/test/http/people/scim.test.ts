@@ -225,11 +225,12 @@ test('only a primary address, or the one of work, is the address of a person', a
 test('a long filter is refused, and one of spaces takes no time', async () => {
   const long = `userName eq "${'x'.repeat(LIMITS.directoryFilterChars)}"`
   assert.equal((await scim(`/Users?filter=${encodeURIComponent(long)}`)).status, 400)
-  const started = performance.now()
+  // The processor time of this thread does not grow while other tests use the processor.
+  const started = process.threadCpuUsage()
   for (const odd of [' '.repeat(900), '+'.repeat(900), `a${' '.repeat(900)}x`, `a${' eq'.repeat(300)}`]) {
     assert.throws(() => equalityIn(odd, new Map([['username', 'userName']])), { status: 400 })
   }
-  assert.ok(performance.now() - started < 500)
+  assert.ok(process.threadCpuUsage(started).user < 500_000)
   const spaced = '  urn:ietf:params:scim:schemas:core:2.0:User:userName   EQ   "nobody@example.com" '
   assert.equal((await scim(`/Users?filter=${encodeURIComponent(spaced)}`)).status, 200)
 })

