@@ -161,7 +161,7 @@ function chain(start: () => Promise<TestServer>) {
       isStopped = true
       return server.stop()
     }
-    const { got, code } = await transfer(stop, 5_000)
+    const { got, code } = await transfer(stop, 10_000)
     assert.deepEqual([got, code], [[], 'approval_timeout'])
   })
 }

@@ -455,11 +455,11 @@ test('a service that accepts and never answers holds a process whose work is ove
   const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`
   for (const way of ['reports', 'wait-for-flush']) {
     const begun = performance.now()
-    const { code, errors } = await endOf(way, url, { flushTimeoutMs: 500 })
+    const { code, errors } = await endOf(way, url, { flushTimeoutMs: 500, requestTimeoutMs: 600_000 })
     assert.equal(code, 0)
     assert.match(errors, /^events_undelivered|\nevents_undelivered|Not delivered to .*: 1\d events\. They are lost\./)
-    // A request alone may take 10 s.
-    assert.ok(performance.now() - begun < 9_000, way)
+    // A request alone may take ten minutes.
+    assert.ok(performance.now() - begun < 60_000, way)
   }
 })
 

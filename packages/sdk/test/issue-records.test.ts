@@ -223,6 +223,7 @@ test('an answer that never comes, as after a frozen function, holds up no later 
   let isFrozen = true
   let skew = 0
   const requestTimeoutMs = 7_777
+  const { promise: lost, resolve: lose } = Promise.withResolvers<void>()
   const runtime: typeof hostRuntime = {
     ...hostRuntime,
     random: () => 0,
@@ -230,13 +231,13 @@ test('an answer that never comes, as after a frozen function, holds up no later 
     // The timeout of the request is lost with its connection.
     timer: (ms, act, hold) =>
       ms === requestTimeoutMs && isFrozen ? { cancel: () => undefined } : hostRuntime.timer(ms, act, hold),
-    fetch: (...given) => (isFrozen ? new Promise(() => undefined) : hostRuntime.fetch(...given)),
+    fetch: (...given) => (isFrozen ? new Promise(() => lose()) : hostRuntime.fetch(...given)),
   }
   const given = { apiKey: 'k', baseUrl: service.url, requestTimeoutMs, onDiagnostic: () => undefined }
   const tacho = new Tacho(given, runtime)
   t.after(() => tacho.shutdown(0))
   tacho.reportIssue({ detectionType: 'first' })
-  await sleep(50)
+  await lost
   isFrozen = false
   skew = 60_000
   tacho.reportIssue({ detectionType: 'second' })

@@ -18,7 +18,7 @@ function frozen(t: TestContext, options: TachoOptions = {}) {
   const given = { apiKey: 'k', baseUrl: 'http://localhost', fetch, onDiagnostic, ...options }
   const tacho = new Tacho(given, { ...hostRuntime, now: () => hostRuntime.now() + slept })
   t.after(() => tacho.shutdown(0))
-  const refund = tacho.guard((_: object) => 'ran', { name: 'refund', configurationWaitMs: 300 })
+  const refund = tacho.guard((_: object) => 'ran', { name: 'refund', configurationWaitMs: 1_000 })
   return {
     service,
     tacho,
@@ -47,13 +47,13 @@ test('a service that does not answer costs a call its wait once, and old policie
   const { refund, sleep, hang, decisions, said } = frozen(t)
   assert.equal(await refund(), 'ran')
   hang()
-  sleep(299_000)
+  sleep(270_000)
   assert.equal(await refund(), 'ran')
   assert.deepEqual(await decisions(), [], 'not old yet')
-  sleep(2_000)
+  sleep(31_000)
   const begun = performance.now()
   for (let calls = 0; calls < 5; calls++) assert.equal(await refund(), 'ran')
-  assert.ok(performance.now() - begun < 1_500, 'each call waited')
+  assert.ok(performance.now() - begun < 4_500, 'each call waited')
   const ages = (await decisions()).map(({ action, policyAgeMs }) => [action, Number(policyAgeMs) > 300_000])
   assert.deepEqual(ages, Array(5).fill(['ALLOW', true]))
   assert.equal(said.filter((code) => code === 'policies_old').length, 1)

@@ -79,10 +79,13 @@ test('a service that does not offer it sees the requests of before, and one that
   )
   const early = await start(t)
   early.service.script('runtime-config', serve('a'), json(304, '', offered('a')))
+  const startedAt = performance.now()
   await early.open().configuration.ready(10_000)
   await early.service.until('runtime-config', 2)
   await new Promise((resolve) => setTimeout(resolve, 1_500))
-  assert.ok(early.service.requests('runtime-config').length <= 4)
+  // One more each second, of which a busy machine may take several for this.
+  const asked = early.service.requests('runtime-config').length
+  assert.ok(asked <= 2 + (performance.now() - startedAt) / 1_000, `${asked} requests`)
 })
 
 test('a program whose work is over ends while the request waits, and its events arrive', async (t) => {

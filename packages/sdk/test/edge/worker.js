@@ -10,7 +10,7 @@ const make = (more = { waitUntil }) =>
   new Tacho({
     apiKey: 'key',
     baseUrl: url,
-    flushTimeoutMs: 2_000,
+    flushTimeoutMs: 10_000,
     onDiagnostic: ({ code }) => codes.push(code),
     ...(delivery === 'client' && more),
   })

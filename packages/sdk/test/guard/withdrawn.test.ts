@@ -14,6 +14,8 @@ function scene(t: TestContext) {
   service.setPolicies([policy('REQUIRE_APPROVAL')])
   let isDecided = false
   let expiresIn = 60_000
+  /** Approvals that a client polls, so it has received the answer to its request. */
+  const polled = new Set<string>()
   const answer = service.fetch
   const fetch: typeof answer = async (url, init) => {
     const { pathname } = new URL(url)
@@ -23,6 +25,7 @@ function scene(t: TestContext) {
     const id = isAsking
       ? idOf(await new Response(created!.body as unknown as ReadableStream).json())
       : (pathname.split('/').at(-1) ?? '')
+    if (!isAsking) polled.add(id)
     if (isDecided)
       await answer(`${url.slice(0, url.indexOf('/firewall-approvals'))}/firewall-approvals/${id}`, {
         ...init,
@@ -55,9 +58,7 @@ function scene(t: TestContext) {
     undecided: () => (isDecided = false),
     expire: (ms: number) => (expiresIn = ms),
     async asked(count = 1) {
-      while (service.approvals.size < count) await new Promise((resolve) => setTimeout(resolve, 5))
-      // Wait until the client has received the answer.
-      await new Promise((resolve) => setTimeout(resolve, 30))
+      while (polled.size < count) await new Promise((resolve) => setTimeout(resolve, 5))
     },
     reasons: () =>
       service.events
