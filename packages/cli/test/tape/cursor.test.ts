@@ -154,9 +154,9 @@ test('what was masked matches anything in its place, and nothing else', () => {
   assert.equal(ask({ card: 'yes 4111 1111, thanks', key: 'x' }), 'stop')
   // A malicious tape with many marks: the text is read once, not once for each mark.
   const text = { tool: 'a', input: '[masked:'.repeat(100_000), output: 1 }
-  const begun = performance.now()
+  const begun = process.threadCpuUsage()
   assert.equal(new Cursor(tapeOf(calls(text)()), STRICT).tool({ tool: 'a', input: 'x' }).answer, 'stop')
-  assert.ok(performance.now() - begun < 2_000)
+  assert.ok(process.threadCpuUsage(begun).user < 2_000_000)
 })
 
 test('a file of a stranger is checked member by member, and a changed one is refused', () => {

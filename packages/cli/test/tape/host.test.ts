@@ -190,7 +190,7 @@ test('after 10,000 calls by HTTP, the texts of the tape are held once', async ()
     return process.memoryUsage().heapUsed
   }
   const before = held()
-  const options = { mode: 'strict', ignored: [], output: 'stderr', timeoutMs: 120_000 } as const
+  const options = { mode: 'strict', ignored: [], output: 'stderr', timeoutMs: 600_000 } as const
   const result = await replayCommand(tape, [process.execPath, '-e', CALLER], options)
   // The events' texts alone have 27 MB. They must share them with the tape.
   const more = held() - before
