@@ -114,6 +114,7 @@ describe('the page of a run', { skip: withoutChromium }, () => {
     await page.keyboard.press('e')
     await inspector.getByText('asked pay 1', { exact: true }).waitFor()
     // The error is shown before the input, because people look for it first.
+    await inspector.getByText('Input', { exact: true }).waitFor()
     const parts = await inspector.getByText(/^(Error|Input)$/).allInnerTexts()
     assert.deepEqual(parts, ['Error', 'Input'])
     await close()
@@ -199,6 +200,8 @@ describe('the page of a run', { skip: withoutChromium }, () => {
     ])
     const { page, close } = await tacho.open(`${tacho.home}/runs/wordy`)
     const head = page.getByRole('heading', { level: 1 })
+    await head.getByText('The parcel never came').first().waitFor()
+    await page.getByText('2 steps').last().waitFor()
     const [title, more] = [await head.boundingBox(), await page.getByRole('button', { name: 'More' }).boundingBox()]
     assert.ok(title && more && more.y < title.y + title.height, 'the menu stands beside the title')
     const status = page.getByText(/Completed$/).first()
@@ -338,8 +341,8 @@ describe('the page of a run', { skip: withoutChromium }, () => {
   test('dragging over the strip, the wheel and keys zoom into the time of a run; a double click shows all of it', async () => {
     await record(refund('zoomed', Date.now() - 60_000))
     const { page, close } = await tacho.open(`${tacho.home}/runs/zoomed`, WIDE)
-    const rows = page.getByRole('list', { name: 'Timeline' }).getByRole('listitem')
     await page.getByText('9 steps').last().waitFor()
+    await page.getByRole('note', { name: 'Why it failed' }).getByText('Failed at step 6').waitFor()
     // Find the strip's place for each click, because parts above it load later and move it.
     const at = async (part: number) => {
       const box = await page.getByRole('slider').boundingBox()
@@ -354,7 +357,7 @@ describe('the page of a run', { skip: withoutChromium }, () => {
     const whole = page.getByRole('button', { name: /^3\.\d s to 5\.\d s/ })
     await whole.waitFor()
     await page.getByText('3 of 9 steps').waitFor()
-    assert.equal(await rows.count(), 3)
+    await page.waitForFunction(() => document.querySelectorAll('[role=listitem]').length === 3)
     await assertLooks(page, 'run zoomed')
     await whole.click()
     await page.waitForFunction(() => document.querySelectorAll('[role=listitem]').length === 9)

@@ -2,6 +2,7 @@
 import assert from 'node:assert/strict'
 import { after, before, describe, test } from 'node:test'
 import type { Page } from 'playwright-core'
+import { eventually } from '../../server/test/setup/eventually.ts'
 import { event } from '../../server/test/setup/service.ts'
 import { withoutChromium } from './setup/chromium.ts'
 import { assertFine, startConsole, type TestConsole } from './setup/console.ts'
@@ -34,13 +35,20 @@ describe('the shell', { skip: withoutChromium }, () => {
         await button.click()
         const panel = page.locator(':popover-open')
         await panel.waitFor()
-        const [at, around] = [await panel.boundingBox(), await button.boundingBox()]
-        assert.ok(at && around)
-        const where = `${section} ${String(name)} ${size.width}: ${JSON.stringify({ at, around })}`
-        assert.ok(at.x >= 0 && at.x + at.width <= size.width, where)
-        assert.ok(at.y >= 0 && at.y + at.height <= size.height, where)
-        const gap = Math.max(at.y - (around.y + around.height), around.y - (at.y + at.height))
-        assert.ok(gap >= 0 && gap < 10, where)
+        // Data that arrives above moves both, maybe between the two looks.
+        await eventually(
+          async () => {
+            const [at, around] = [await panel.boundingBox(), await button.boundingBox()]
+            assert.ok(at && around)
+            const where = JSON.stringify({ at, around })
+            assert.ok(at.x >= 0 && at.x + at.width <= size.width, where)
+            assert.ok(at.y >= 0 && at.y + at.height <= size.height, where)
+            const gap = Math.max(at.y - (around.y + around.height), around.y - (at.y + at.height))
+            assert.ok(gap >= 0 && gap < 10, where)
+            return true
+          },
+          `the menu beside its button: ${section} ${String(name)} ${size.width}`,
+        )
         await page.keyboard.press('Escape')
         await panel.waitFor({ state: 'detached' })
       }
@@ -81,10 +89,10 @@ describe('the shell', { skip: withoutChromium }, () => {
     // ArrowUp goes to the last entry.
     await page.keyboard.press('ArrowUp')
     await list.getByRole('option', { selected: true, name: 'Get started' }).waitFor()
-    assert.ok(await isInSight())
+    await eventually(isInSight, 'the last entry in sight')
     await page.keyboard.press('ArrowDown')
     await list.getByRole('option', { selected: true, name: 'Overview' }).waitFor()
-    assert.ok(await isInSight())
+    await eventually(isInSight, 'the first entry in sight')
     await close()
   })
 

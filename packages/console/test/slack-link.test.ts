@@ -77,7 +77,8 @@ describe('Slack', { skip: withoutChromium }, () => {
     await page.getByLabel('Password').fill(PASSWORD)
     await page.getByRole('button', { name: 'Sign in', exact: true }).click()
     await page.getByText('This Slack user will decide approvals').waitFor()
-    assert.equal(new URL(page.url()).hash, '', 'the code leaves the address bar')
+    // The code leaves the address bar.
+    await page.waitForURL(({ hash }) => hash === '')
     await page.getByText('\\u202e').waitFor()
     await assertLooks(page, 'link a Slack user')
     await page.getByRole('button', { name: 'This is me: link it' }).click()

@@ -98,6 +98,7 @@ describe('usage and rollout', { skip: withoutChromium }, () => {
     await page.getByRole('figure', { name: /^steps by tool/ }).waitFor()
     await page.getByLabel('Measure').selectOption('Failed calls')
     const failures = page.getByRole('figure', { name: /^failed by tool/ })
+    await failures.getByRole('listitem').waitFor()
     assert.deepEqual(await failures.getByRole('listitem').allTextContents(), ['pay1'])
     assert.equal(
       await row('pay')
@@ -128,6 +129,8 @@ describe('usage and rollout', { skip: withoutChromium }, () => {
       hours.map((hour) => event({ runId: runIn(hour), agentId: 'support', agentName: 'support', timestamp: hour })),
     )
     const { page, close } = await tacho.open(`${tacho.home}/usage?since=24h`)
+    // Wait for the sums below: what arrives above the plot moves it.
+    await page.getByRole('table', { name: 'Sums' }).getByText('support').waitFor()
     const box = await page.locator('.plot .u-over').boundingBox()
     assert.ok(box)
     // Click the last slot but one of 24.
@@ -143,6 +146,7 @@ describe('usage and rollout', { skip: withoutChromium }, () => {
   test('a drag zooms, so the left edge is a later time, and opens nothing', async () => {
     const { page, close } = await tacho.open(`${tacho.home}/usage?since=24h`)
     const plot = page.locator('.plot .u-over').first()
+    await page.getByRole('table', { name: 'Sums' }).getByText('support').waitFor()
     const box = await plot.boundingBox()
     assert.ok(box)
     const { x, y, width } = box

@@ -38,6 +38,8 @@ export function testRunList(tacho: () => TestConsole): void {
     await page.getByRole('combobox', { name: 'Status' }).selectOption('Running')
     await page.waitForURL('**/runs?status=RUNNING')
     await page.goto(`${tacho().home}/runs?tool=refund&hasErrors=true`)
+    // Wait for the data, which can move the button.
+    await page.getByRole('row').filter({ hasText: 'trouble' }).waitFor()
     await button.click()
     const [opened, opener] = [
       await page.getByRole('group', { name: 'Columns' }).boundingBox(),
