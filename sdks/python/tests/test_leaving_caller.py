@@ -92,7 +92,7 @@ def by_timeout_around_a_thread(process: Process, call: Callable[[], Any]) -> Non
 
 def by_timeout_around_a_thread_that_waits_late(process: Process, call: Callable[[], Any]) -> None:
     waits = threading.Event()
-    decision = threading.Timer(8, process._service.decide)
+    decision = threading.Timer(60, process._service.decide)
 
     def work() -> Any:
         with ThreadPoolExecutor() as pool:
