@@ -106,6 +106,8 @@ describe('approvals', { skip: withoutChromium }, () => {
     await dialog.getByLabel('Reason for all').fill('Not today')
     await dialog.getByRole('button', { name: 'Reject 3' }).click()
     await dialog.getByText('not by you').waitFor()
+    // Each tool's requests are decided in turn. The dialog can be closed after the last of them.
+    await dialog.getByRole('button', { name: 'Close' }).waitFor()
     assert.equal(await dialog.getByText(/^.?Rejected$/).count(), 2)
     await dialog.getByRole('button', { name: 'Close' }).click()
     await page.getByRole('heading', { name: 'Nothing waits for a decision' }).waitFor()
@@ -167,7 +169,7 @@ describe('approvals', { skip: withoutChromium }, () => {
     const { page, close } = await tacho.open(`${approvals()}/${id}`, { viewport: { width: 320, height: 256 } })
     const approve = pane(page).getByRole('button', { name: 'Approve' })
     await approve.waitFor()
-    assert.match(await page.title(), /Transfer 120\.5 · .* · Approvals · Tacho$/)
+    await page.waitForFunction(() => /Transfer 120\.5 · .* · Approvals · Tacho$/.test(document.title))
     // Everything scrolls with the page, so nothing covers the request.
     await approve.scrollIntoViewIfNeeded()
     assert.ok(((await page.getByRole('banner').boundingBox())?.y ?? 0) < 0)

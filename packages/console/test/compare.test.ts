@@ -40,7 +40,7 @@ describe('comparing runs', { skip: withoutChromium }, () => {
     await page.getByRole('list', { name: 'Timeline' }).getByRole('listitem').first().waitFor()
     await page.keyboard.press('x')
     await page.getByLabel('Beginning of a run id').fill('wor')
-    await page.getByRole('radio', { name: 'worse' }).waitFor()
+    await page.getByRole('radio', { name: 'worse', checked: true }).waitFor()
     await page.keyboard.press('Enter')
     await page.waitForURL('**/compare?a=good&b=worse')
     await page.getByText('1 step in one run only.').waitFor()

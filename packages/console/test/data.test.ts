@@ -422,7 +422,8 @@ describe('an environment without anything', { skip: withoutChromium }, () => {
     for (const name of ['Many runs fail', 'Cost doubled', 'A request waits', 'Budget of the month'])
       await rows.filter({ hasText: name }).waitFor()
     assert.equal(await rows.filter({ hasText: 'Runs stall' }).count(), 0)
-    assert.equal(await page.getByText('No webhook sends alerts').count(), 0)
+    // The webhooks are read again after the dialog has closed.
+    await page.getByText('No webhook sends alerts').waitFor({ state: 'detached' })
     // The webhook has only the messages of these alerts, and no signing secret, because Slack could not check one.
     assert.equal(await page.getByText(/^whsec_/).count(), 0)
     await page.goto(`${tacho.home}/settings/webhooks`)
@@ -446,8 +447,8 @@ describe('an environment without anything', { skip: withoutChromium }, () => {
     const add = page.getByRole('button', { name: 'Add a webhook' })
     await add.click()
     const chosen = dialog.getByRole('group', { name: 'Events' }).getByRole('checkbox', { checked: true })
-    assert.equal(await chosen.count(), 3)
     await dialog.getByRole('checkbox', { name: /^alert.firing/, checked: true }).waitFor()
+    assert.equal(await chosen.count(), 3)
     await dialog.getByRole('radio', { name: /^Slack/ }).check()
     // The error names the field by its label.
     await dialog.getByLabel('Address').fill('http://192.0.2.1/refused')

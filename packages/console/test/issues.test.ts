@@ -3,6 +3,7 @@ import assert from 'node:assert/strict'
 import { after, before, describe, test } from 'node:test'
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Issue } from '@tacho/contract/issues/issue.ts'
+import { eventually } from '../../server/test/setup/eventually.ts'
 import { openedIssue, reviewed, submit } from '../../server/test/setup/issue-service.ts'
 import { event } from '../../server/test/setup/service.ts'
 import { withoutChromium } from './setup/chromium.ts'
@@ -36,7 +37,7 @@ describe('issues', { skip: withoutChromium }, () => {
     const lines = () => link.evaluate((it) => Math.round(it.clientHeight / parseFloat(getComputedStyle(it).lineHeight)))
     assert.equal(await lines(), 1)
     await page.setViewportSize({ width: 390, height: 844 })
-    assert.equal(await lines(), 2)
+    await eventually(async () => (await lines()) === 2, 'two lines of the title')
     await row.getByText(/^1× · /).waitFor()
     await assertLooks(page, 'issue rows')
     await close()
@@ -201,6 +202,7 @@ describe('issues', { skip: withoutChromium }, () => {
     await rows.nth(3).waitFor()
     await page.getByRole('button', { name: '3 look alike: merge' }).click()
     const dialog = page.getByRole('dialog', { name: 'Merge 3 issues into one' })
+    await dialog.getByRole('radio').nth(2).waitFor()
     assert.equal(await dialog.getByRole('radio').count(), 3)
     await dialog.getByRole('button', { name: 'Merge' }).click()
     await rows.nth(2).waitFor({ state: 'detached' })

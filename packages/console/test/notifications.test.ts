@@ -144,7 +144,7 @@ describe('notifications', { skip: withoutChromium }, () => {
     assert.equal(page.context().serviceWorkers().length, 0, 'nothing is registered before the click')
     const worker = await switchedOn(page)
     await part.getByRole('table', { name: 'Notified browsers' }).getByText('this one').waitFor()
-    assert.equal(await isOn.isChecked(), true)
+    await isOn.and(page.locator(':checked')).waitFor()
     const { environmentId } = service
     const first = (await settings(person)).environments
     assert.deepEqual(
@@ -195,7 +195,7 @@ describe('notifications', { skip: withoutChromium }, () => {
     await assertLooks(page, 'account with notifications')
     await part.getByRole('button', { name: /^Remove .*Linux/ }).click()
     await part.getByRole('table', { name: 'Notified browsers' }).waitFor({ state: 'detached' })
-    assert.equal(await isOn.isChecked(), false)
+    await isOn.and(page.locator(':not(:checked)')).waitFor()
     await opened.close()
   })
 

@@ -108,9 +108,9 @@ describe('scores', { skip: withoutChromium }, () => {
     await filter.fill('accuracy')
     await page.getByLabel('Order').selectOption('Highest score first')
     await page.waitForURL(/scoreOrder=highest/)
-    await rows.filter({ hasText: 'chat-0' }).waitFor()
-    assert.match((await rows.nth(1).textContent()) ?? '', /chat-0/)
-    assert.match((await rows.nth(2).textContent()) ?? '', /chat-1/)
+    // Rows stay in the order before until the answer arrives.
+    await rows.nth(1).filter({ hasText: 'chat-0' }).waitFor()
+    await rows.nth(2).filter({ hasText: 'chat-1' }).waitFor()
     await assertLooks(page, 'runs by score')
     await close()
   })
@@ -143,6 +143,7 @@ describe('scores', { skip: withoutChromium }, () => {
     await page.setViewportSize(PHONE.viewport)
     const filters = page.getByRole('button', { name: 'Filters (1)' })
     const bar = page.getByRole('search')
+    await filters.waitFor()
     assert.ok(((await bar.boundingBox())?.height ?? 0) < 60, 'the filters take one row')
     await filters.click()
     await bar.getByLabel('Status').selectOption('Completed')
@@ -176,8 +177,12 @@ describe('scores', { skip: withoutChromium }, () => {
     await page.getByRole('heading', { name: 'No run is left to judge' }).waitFor()
     await page.getByRole('button', { name: 'Look again' }).click()
     await run.getByText('chat-3', { exact: true }).waitFor()
-    assert.deepEqual(await runs('unscored=verdict&status=COMPLETED'), ['chat-3'])
-    assert.deepEqual(await runs('score=verdict=polite'), ['chat-1'])
+    // The page goes on before a judgement is stored.
+    await eventually(async () => {
+      assert.deepEqual(await runs('unscored=verdict&status=COMPLETED'), ['chat-3'])
+      assert.deepEqual(await runs('score=verdict=polite'), ['chat-1'])
+      return true
+    }, 'the judgements to be stored')
     await close()
   })
 
@@ -221,6 +226,10 @@ describe('scores', { skip: withoutChromium }, () => {
     await scores.getByText('You see what others judged once you have judged the same.').waitFor()
     assert.equal(await scores.getByText('speed no', { exact: true }).count(), 0)
     await assertLooks(second.page, 'a run with a hidden score')
+    // The page goes on before a judgement is stored, and stores one after the other.
+    const lastStored = second.page.waitForResponse(
+      (response) => response.request().method() === 'POST' && /\/quick-18\/scores\/give$/.test(response.url()),
+    )
     // The queue of the second judge has the same runs.
     await second.page.goto(`${tacho.home}/judge?name=speed&agent=quick`)
     for (const [runId, key] of [
@@ -232,7 +241,8 @@ describe('scores', { skip: withoutChromium }, () => {
       await second.page.getByRole('region', { name: 'Run' }).getByText(runId, { exact: true }).waitFor()
       await second.page.keyboard.press(key)
     }
-    await eventually(async () => (await runs('score=speed=0.5')).includes('quick-19'), 'the second judgement')
+    assert.ok((await lastStored).ok())
+    assert.ok((await runs('score=speed=0.5')).includes('quick-19'))
     await second.page.getByRole('button', { name: 'Compare judges' }).click()
     const dialog = second.page.getByRole('dialog', { name: 'Judges of speed' })
     // Four runs: both said no, both yes, one of each, both yes.
