@@ -5,12 +5,12 @@
 import assert from 'node:assert/strict'
 import { once } from 'node:events'
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs'
-import { createServer, type AddressInfo } from 'node:net'
 import path from 'node:path'
 import { after, before, test } from 'node:test'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { API_KEY, startServer, type TestServer } from '../../cli/test/tacho.ts'
 import { programsInterpreter, PYTHON_SDK, withoutPrograms } from '../../sdk-conformance/test/python.ts'
+import { freePort } from '../../server/test/setup/free-port.ts'
 import { OLD_NODE } from './blocks.ts'
 import { NEXT_16 } from './next.ts'
 import { packagesOf, startPlace, type Place } from './place.ts'
@@ -83,14 +83,6 @@ function readGuide({ page, section }: Guide, port: number) {
     ways: [command(/^(.*?) +# while you develop$/m), command(/^(.*?) +# in production$/m)],
     ask: command(/^((?:curl|python) .*\b20\b.*)$/m),
   }
-}
-
-async function freePort(): Promise<number> {
-  const listening = createServer().listen(0, '127.0.0.1')
-  await once(listening, 'listening')
-  const { port } = listening.address() as AddressInfo
-  listening.close()
-  return port
 }
 
 let service: TestServer

@@ -65,7 +65,8 @@ test('while PostgreSQL hangs, health answers at once, reads and batches are refu
       const { answer, ms } = await timed(call)
       assert.ok(isRefused(answer), answer.text)
       assert.ok(answer.status === 200 || answer.headers.get('retry-after'))
-      assert.ok(ms < 500, `${ms} ms`)
+      // A write that waited for the database would take five seconds.
+      assert.ok(ms < 2_500, `${ms} ms`)
     }
     for (const call of underWay) {
       const { answer, ms } = await call

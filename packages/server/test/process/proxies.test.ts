@@ -124,7 +124,7 @@ for (const proxy of PROXIES) {
       const stream = await open(port, place, { headers: bearer })
       const [first] = (await once(stream, 'data')) as [Buffer]
       stream.destroy()
-      assert.ok(first.length > 0 && performance.now() - startedAt < 2_000, 'the stream is not buffered')
+      assert.ok(first.length > 0 && performance.now() - startedAt < 10_000, 'the stream is not buffered')
     }
     for (const place of ['/tacho', '/kept']) {
       const { status, location } = await answer(port, place)

@@ -27,6 +27,9 @@ async function connect(t: TestContext, url: string): Promise<net.Socket> {
   return socket
 }
 
+setFlagsFromString('--expose-gc')
+const collect = runInNewContext('gc') as () => void
+
 const requests = (path: string, count: number): string => `GET ${path} HTTP/1.1\r\nHost: tacho\r\n\r\n`.repeat(count)
 
 test('a request waits for the answers before it; one beyond the bound closes its connection', async (t) => {
@@ -67,8 +70,6 @@ test('a request waits for the answers before it; one beyond the bound closes its
 })
 
 test('a connection that waits for its next request keeps nothing of the last one', async (t) => {
-  setFlagsFromString('--expose-gc')
-  const collect = runInNewContext('gc') as () => void
   const responses: WeakRef<ServerResponse>[] = []
   const server = createServer((_request, response) => {
     responses.push(new WeakRef(response))
@@ -193,7 +194,11 @@ test('unread documents and files hold one copy in memory and no open file', asyn
   const sizes = new Map<string, number>()
   for (const path of [DOCUMENT, SCRIPT]) sizes.set(path, (await service.call(path)).text.length)
   const largest = Math.max(...sizes.values())
-  const before = process.memoryUsage().arrayBuffers
+  const held = () => {
+    collect()
+    return process.memoryUsage().arrayBuffers
+  }
+  const before = held()
   const sockets: net.Socket[] = []
   for (let n = 0; n < 20; n++) {
     const socket = await connect(t, service.url)
@@ -203,7 +208,9 @@ test('unread documents and files hold one copy in memory and no open file', asyn
     sockets.push(socket)
   }
   await eventually(() => sockets.every(({ bytesRead }) => bytesRead > 0), 'each to be answered')
-  assert.ok(process.memoryUsage().arrayBuffers - before < 3 * largest)
+  // What the clients have read is garbage: on a busy machine, each reads more before it stops.
+  const more = held() - before
+  assert.ok(more < 3 * largest, `${more} bytes`)
   if (process.platform === 'linux') {
     const files = readdirSync('/proc/self/fd').map((fd) => {
       try {
