@@ -217,7 +217,11 @@ test('a held call whose client cancels or leaves is withdrawn, and an approval o
     eventually(async () => {
       const query = { status: 'PENDING' } as const
       const { items } = await operator.listApprovals({ params: { environmentId }, query })
-      return items.find((each) => each.id !== before)
+      const found = items.find((each) => each.id !== before)
+      if (!found) return null
+      // The guard knows of its request when it has recorded the input. It cannot withdraw what it does not know.
+      const { inputPreview } = await operator.readApproval({ params: { environmentId, approvalId: found.id } })
+      return inputPreview === null ? null : found
     }, 'the approval')
   for (const how of ['cancel', 'close']) {
     const { greet, call, send, last, recorded, input, ended } = await guard(SCRIPTED)

@@ -180,11 +180,12 @@ test('the protocol of 2026-07-28: a server that offers it, and a client that ask
 })
 
 test('a rejected, an expired and a cancelled approval never reach the server', async () => {
-  const { client, call, stderr, recorded } = await connect(SCRIPTED, { args: ['--approval-timeout', '2'] })
-  const rejected = call('echo', { confirm: 'a' })
+  const patient = await connect(SCRIPTED)
+  const rejected = patient.call('echo', { confirm: 'a' })
   await server.decideNext('echo', 'REJECTED', 'Ask Ada first.')
   assert.match(textOf(await rejected), /A person rejected this call\. .* They said: Ask Ada first\.$/)
 
+  const { client, call, stderr, recorded } = await connect(SCRIPTED, { args: ['--approval-timeout', '2'] })
   assert.match(textOf(await call('echo', { confirm: 'b' })), /needs a person's approval and got none in time/)
 
   const cancel = new AbortController()
@@ -198,7 +199,7 @@ test('a rejected, an expired and a cancelled approval never reach the server', a
   await assert.rejects(cancelled)
   await client.ping()
   assert.doesNotMatch(stderr(), /called echo|cancelled/)
-  const events = await recorded()
+  const events = [...(await patient.recorded()), ...(await recorded())]
   assert.deepEqual(typed(events, 'TOOL_CALL'), [])
   assert.equal(typed(events, 'POLICY_DECISION').length, 3)
   // Wait for the end of this approval, so that the next test does not decide it.

@@ -128,7 +128,8 @@ test('a program that goes on, although only outputs seem to be left, waits again
   })
   const exited = once(child, 'exit')
   t.after(() => child.kill())
-  const asked = await service.until('runtime-config', 4)
+  // On a busy machine, there may be more of them already.
+  const asked = (await service.until('runtime-config', 4)).slice(0, 4)
   assert.deepEqual(
     asked.map(({ path }) => path.includes('wait=')),
     [false, true, true, true],
