@@ -1,6 +1,7 @@
 import type { AuditEntry } from '@tacho/contract/people/audit.ts'
 import { useQuery } from '@tanstack/react-query'
 import { getRouteApi, useNavigate } from '@tanstack/react-router'
+import { filterQuery } from '../web/address.ts'
 import { api } from '../web/api.ts'
 import { meQuery, usePages } from '../web/queries.ts'
 import { Button, More } from '../web/ui/button.tsx'
@@ -117,13 +118,12 @@ export function AuditPage() {
   )
 }
 
-function useAudit(workspaceId: string | null, search: AuditAddress) {
-  const { scope: _, since, ...filter } = search
+function useAudit(workspaceId: string | null, { scope: _, since, ...search }: AuditAddress) {
   return usePages<AuditEntry>({
-    queryKey: ['audit', workspaceId, filter, since],
+    queryKey: ['audit', workspaceId, search, since],
     read: (cursor, signal) => {
       const from = since && new Date(minute(Date.now()) - AUDIT_DAYS[since] * DAY_MS).toISOString()
-      const query = { ...filter, from, limit: 100, cursor }
+      const query = { ...filterQuery(AUDIT_FILTERS, search), from, limit: 100, cursor }
       return workspaceId === null
         ? api.listInstallationAudit({ query }, { signal })
         : api.listAudit({ params: { workspaceId }, query }, { signal })
