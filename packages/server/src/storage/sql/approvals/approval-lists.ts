@@ -1,5 +1,13 @@
 import type { AskingPolicies } from '@tacho/contract/approvals/asking-policies.ts'
-import { lookup, read, conditionsGiven, selectList, type Sql } from '../engine/sql.ts'
+import {
+  lookup,
+  read,
+  conditionsGiven,
+  filterConditions,
+  selectList,
+  type FilterConditions,
+  type Sql,
+} from '../engine/sql.ts'
 import type {
   ApprovalFilter,
   ApprovalGroupRow,
@@ -33,51 +41,38 @@ export const approvalListsActs = {
   }),
 }
 
-/**
- * The condition and the parameter of each filter. Two other filters choose an index by a literal, and `listApprovals`
- * handles four.
- */
-const CONDITIONS: {
-  [Name in Exclude<keyof ApprovalFilter, 'status' | 'withdrawn' | 'session' | 'user' | 'from' | 'to'>]: [
-    condition: string,
-    valueOf: (text: string) => string,
-  ]
-} = {
-  toolName: ['tool_key = :toolName', textKey],
-  inputHash: ['input_hash = :inputHash', (hash) => hash],
-  agentId: ['agent_key = :agentId', (agentId) => agentKeyOf({ agentId, clientId: '' })],
-  policyId: ['policy_key = :policyId', textKey],
-  runId: ['run_key = :runId', textKey],
+const CONDITIONS: FilterConditions<ApprovalFilter> = {
+  toolName: (tool) => ['tool_key = :toolName', textKey(tool)],
+  // A literal, so that the planner finds the index of pending approvals.
+  status: (status) => (status === 'PENDING' ? ["status = 'PENDING'"] : ['status = :status', status]),
+  inputHash: (hash) => ['input_hash = :inputHash', hash],
+  agentId: (agentId) => ['agent_key = :agentId', agentKeyOf({ agentId, clientId: '' })],
+  policyId: (id) => ['policy_key = :policyId', textKey(id)],
+  runId: (id) => ['run_key = :runId', textKey(id)],
+  session: (id, { dialect }) => [
+    dialect === 'sqlite' ? 'session_id = :session' : 'md5(session_id) = md5(:session) AND session_id = :session',
+    id,
+  ],
+  user: async (id, sql, environmentId) => ['run_key IN (:user)', await runKeysOf(sql, environmentId, id)],
+  from: (time) => ['created_at >= :from', time],
+  to: (time) => ['created_at < :to', time],
+  withdrawn: (which) => [`withdrawn_at IS ${which === 'only' ? 'NOT ' : ''}NULL`],
 }
 
 async function listApprovals(
   sql: Sql,
   environmentId: string,
-  { status, withdrawn, isClosed, ...filter }: ApprovalFilter & { isClosed?: boolean },
+  { isClosed, ...filter }: ApprovalFilter & { isClosed?: boolean },
   { limit, after }: ApprovalPage,
 ): Promise<Page<ApprovalRow>> {
-  const byDeadline = status === 'PENDING'
-  const values = Object.entries(CONDITIONS).map(([name, [, valueOf]]) => {
-    const value = filter[name as keyof typeof CONDITIONS]
-    return [name, value === undefined ? null : valueOf(value)]
-  })
-  const chosen = Object.fromEntries(values) as Record<string, string | null>
-  const { session, user, from, to } = filter
-  const userRunKeys = user === undefined ? undefined : await runKeysOf(sql, environmentId, user)
-  if (userRunKeys?.length === 0) return { rows: [], more: false }
-  const filterParams = { ...(!byDeadline && { status }), ...chosen, session, userRunKeys, from, to }
-  const params = { env: environmentId, ...filterParams, time: after?.time, id: after?.id }
+  const byDeadline = filter.status === 'PENDING'
+  const givenFilters = await filterConditions(CONDITIONS, sql, environmentId, filter)
+  if (givenFilters === null) return { rows: [], more: false }
+  const params = { ...givenFilters.params, env: environmentId, time: after?.time, id: after?.id }
   const conditions = [
     'environment_id = :env',
-    // A literal, so that the planner finds the index of pending approvals.
-    byDeadline ? "status = 'PENDING'" : 'status = :status',
-    ...Object.values(CONDITIONS).map(([condition]) => condition),
-    sql.dialect === 'sqlite' ? 'session_id = :session' : 'md5(session_id) = md5(:session) AND session_id = :session',
-    'run_key IN (:userRunKeys)',
-    'created_at >= :from',
-    'created_at < :to',
+    ...givenFilters.conditions,
     ...(isClosed ? ["status <> 'PENDING'"] : []),
-    ...(withdrawn === undefined ? [] : [withdrawn === 'only' ? 'withdrawn_at IS NOT NULL' : 'withdrawn_at IS NULL']),
     byDeadline ? '(expires_at, id) > (:time, :id)' : '(created_at, id) < (:time, :id)',
   ]
   const order = byDeadline ? 'expires_at, id' : 'created_at DESC, id DESC'

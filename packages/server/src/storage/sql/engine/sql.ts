@@ -99,6 +99,35 @@ export function conditionsGiven(conditions: readonly string[], params: NamedPara
   return givenConditions.length === 0 ? 'true' : givenConditions.join(' AND ')
 }
 
+type Clause = readonly [condition: string, value?: SqlValue | readonly SqlValue[]]
+
+/** The condition of each filter of a list, which has the filter's name as its parameter, and the parameter's value. */
+export type FilterConditions<Filter> = {
+  [Name in keyof Filter]-?: (
+    value: NonNullable<Filter[Name]>,
+    ...within: [sql: Sql, environmentId: string, filter: Filter]
+  ) => Clause | Promise<Clause>
+}
+
+/** The conditions of the filters that are set. Null: one of them seeks an empty list, so no row matches. */
+export async function filterConditions<Filter extends object>(
+  conditionsOf: FilterConditions<Filter>,
+  ...within: [sql: Sql, environmentId: string, filter: Filter]
+) {
+  const [, , filter] = within
+  const conditions = []
+  const params: Record<string, SqlValue | SqlList> = {}
+  for (const name of Object.keys(conditionsOf) as (keyof Filter & string)[]) {
+    const wanted = filter[name]
+    if (wanted === undefined) continue
+    const [condition, value = null] = await conditionsOf[name](wanted!, ...within)
+    if (Array.isArray(value) && value.length === 0) return null
+    conditions.push(condition)
+    params[name] = value
+  }
+  return { conditions, params }
+}
+
 /** Selects columns under the names of members. `columns`: a list, or names between spaces. `prefix`: a table, such as `r.`. */
 export function selectList(columns: string | readonly string[], prefix = ''): string {
   const names = typeof columns === 'string' ? columns.trim().split(/\s+/) : columns
