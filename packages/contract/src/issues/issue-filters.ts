@@ -72,6 +72,6 @@ export const ISSUE_FILTERS = {
     describes: 'Issues whose last detection was before this time',
     flag: ['--to <when>', 'issues detected last before: a time, or a duration ago'],
   },
-  seenFrom: { kind: 'time', describes: 'The former name of from' },
-  seenTo: { kind: 'time', describes: 'The former name of to' },
+  seenFrom: { kind: 'time', former: 'from', describes: 'The former name of from' },
+  seenTo: { kind: 'time', former: 'to', describes: 'The former name of to' },
 } as const satisfies Record<string, FilterRow>

@@ -24,6 +24,8 @@ export type FilterRow = FilterValue & {
    * Name in the console's addresses, if it differs. Null: the addresses do not contain it. Times form a range there.
    */
   address?: string | null
+  /** The filter whose former name this is. */
+  former?: string
   /** Field above the console's list. If absent, the list has no field for it. */
   field?: FilterField
 }
@@ -48,9 +50,9 @@ export type FilterValueOf<Row> = Row extends { kind: 'words'; words: readonly (i
     ? number
     : string
 
-/** Values as the store takes them: times in milliseconds. */
+/** Values as the store takes them: times in milliseconds, without former names. */
 export type StoredFilter<Rows> = {
-  -readonly [Name in keyof Rows]?:
+  -readonly [Name in keyof Rows as Rows[Name] extends { former: string } ? never : Name]?:
     | (Rows[Name] extends { kind: 'time' } ? number : FilterValueOf<Rows[Name]>)
     | undefined
 }

@@ -62,11 +62,11 @@ export function storedFilter<Rows extends Readonly<Record<string, FilterRow>>>(
 ): StoredFilter<Rows> | null {
   const values = new Map<string, unknown>(Object.entries(query))
   const filter: Record<string, unknown> = {}
-  for (const [name, { kind }] of Object.entries(filters)) {
+  for (const [name, { kind, former = name }] of Object.entries(filters)) {
     const value = values.get(name)
     if (value === undefined) continue
     if (typeof value === 'string' && !isStorableText(value)) return null
-    filter[name] = kind === 'time' ? timeOf(name, value as string) : value
+    filter[former] ??= kind === 'time' ? timeOf(name, value as string) : value
   }
   return filter as StoredFilter<Rows>
 }

@@ -169,8 +169,8 @@ describe('plans', { skip: NESTED_PLANS }, () => {
       { assignee: 'person 2' },
       { assigned: 'true' },
       { assigned: 'false' },
-      { seenFrom: NOON, seenTo: NOON + 5_000 },
-      { state: 'OPEN', seenFrom: NOON },
+      { from: NOON, to: NOON + 5_000 },
+      { state: 'OPEN', from: NOON },
     ] as const) {
       for (const after of [null, { lastSeen: NOON + OPERATOR_ROWS / 2, id: middle }]) {
         await storage.listIssues(env, filter, { limit: 50, after })

@@ -380,9 +380,9 @@ test('a page of issues and of issue records comes in order from the index of its
     [{ assignee: 'ada' }, 'issues_by_assignee'],
     [{ assigned: 'true' }, 'issues_assigned'],
     [{ assigned: 'false' }, 'issues_unassigned'],
-    [{ seenFrom: 1, seenTo: 9 }, 'issues_by_last_seen'],
+    [{ from: 1, to: 9 }, 'issues_by_last_seen'],
     [{ sort: 'firstSeen', firstFrom: 1, firstTo: 9 }, 'issues_by_first_seen'],
-    [{ state: 'OPEN', seenFrom: 1 }, 'issues_by_state'],
+    [{ state: 'OPEN', from: 1 }, 'issues_by_state'],
   ]
   for (const [filter, index] of filters) {
     for (const after of [null, { lastSeen: 5, firstSeen: 5, id: UUID }]) {

@@ -1,5 +1,5 @@
 import { LIMITS } from '@tacho/contract/engine/limits.ts'
-import { read, conditionsGiven, selectList, type Sql } from '../engine/sql.ts'
+import { read, conditionsGiven, filterConditions, selectList, type FilterConditions, type Sql } from '../engine/sql.ts'
 import type { RecordKind } from '@tacho/contract/issues/issue-record.ts'
 import type {
   IssueRecordRow,
@@ -29,15 +29,11 @@ const GROUP_COLUMNS = selectList(
 
 const toRow = withJson<IssueRow>('stateBy')
 
-const affects = (kind: 'run' | 'agent') => `i.id IN (SELECT f.issue_id FROM issue_affected a JOIN issue_fingerprints f
-    ON f.environment_id = a.environment_id AND f.fingerprint = a.fingerprint
-    WHERE a.environment_id = :env AND a.kind = '${kind}' AND a.subject_key = :${kind}Key)`
+const affects = (kind: 'run' | 'agent', keys: string) => `i.id IN (SELECT f.issue_id FROM issue_affected a
+    JOIN issue_fingerprints f ON f.environment_id = a.environment_id AND f.fingerprint = a.fingerprint
+    WHERE a.environment_id = :env AND a.kind = '${kind}' AND a.subject_key ${keys})`
 const WITH_TYPE = `i.id IN (SELECT f.issue_id FROM issue_fingerprints f
     WHERE f.environment_id = :env AND f.detection_type = :detectionType)`
-
-const AFFECTS_USER = `i.id IN (SELECT f.issue_id FROM issue_affected a JOIN issue_fingerprints f
-    ON f.environment_id = a.environment_id AND f.fingerprint = a.fingerprint
-    WHERE a.environment_id = :env AND a.kind = 'run' AND a.subject_key IN (:userRunKeys))`
 
 /** Keys of the newest runs of an end user. */
 export async function runKeysOf(sql: Sql, environmentId: string, user: string): Promise<string[]> {
@@ -47,58 +43,42 @@ export async function runKeysOf(sql: Sql, environmentId: string, user: string): 
   return runs.map(({ runId }) => textKey(runId))
 }
 
-/** The conditions of each filter. Missing: `assigned`, which has a literal, and the former names of `from` and `to`. */
-const CONDITIONS: Record<Exclude<keyof IssueFilter, 'assigned' | 'seenFrom' | 'seenTo' | 'sort'>, string> = {
-  state: 'i.state = :state',
-  detectionType: WITH_TYPE,
-  agentId: affects('agent'),
-  runId: affects('run'),
-  user: AFFECTS_USER,
-  assignee: 'i.assignee = :assignee',
-  q: 'i.id IN (:namingIds)',
-  to: 'i.last_seen < :before',
-  firstTo: 'i.first_seen < :firstBefore',
-  firstFrom: 'i.first_seen >= :firstFrom',
-  from: 'i.last_seen >= :lastFrom',
+const CONDITIONS: FilterConditions<Omit<IssueFilter, 'sort'>> = {
+  q: async (words, sql, env, { state }) => ['i.id IN (:q)', await issuesNaming(sql, env, state, words)],
+  state: (state) => ['i.state = :state', state],
+  detectionType: (type) => [WITH_TYPE, type],
+  agentId: (id) => [affects('agent', '= :agentId'), idKey(id)],
+  runId: (id) => [affects('run', '= :runId'), textKey(id)],
+  assignee: (name) => ['i.assignee = :assignee', name],
+  assigned: (which) => [`i.assignee IS ${which === 'true' ? 'NOT ' : ''}NULL`],
+  user: async (id, sql, env) => [affects('run', 'IN (:user)'), await runKeysOf(sql, env, id)],
+  firstFrom: (time) => ['i.first_seen >= :firstFrom', time],
+  firstTo: (time) => ['i.first_seen < :firstTo', time],
+  from: (time) => ['i.last_seen >= :from', time],
+  to: (time) => ['i.last_seen < :to', time],
 }
 
 async function listIssues(
   sql: Sql,
   environmentId: string,
-  filter: IssueFilter,
+  { sort, ...filter }: IssueFilter,
   { limit, after }: IssuePage,
 ): Promise<Page<ListedIssueRow>> {
-  const { state, detectionType, agentId, runId, assignee, assigned, firstFrom, firstTo, user } = filter
-  const { from: seenFrom = filter.seenFrom, to: seenTo = filter.seenTo } = filter
-  const byFirst = filter.sort === 'firstSeen'
-  const userRunKeys = user === undefined ? undefined : await runKeysOf(sql, environmentId, user)
-  const namingIds = filter.q === undefined ? undefined : await issuesNaming(sql, environmentId, state, filter.q)
-  if (userRunKeys?.length === 0 || namingIds?.length === 0) return { rows: [], more: false }
-  const agentKey = agentId === undefined ? null : idKey(agentId)
-  const runKey = runId === undefined ? null : textKey(runId)
-  // The place of a page is always before the end of the window, so it replaces that condition.
-  const before = after === null || byFirst ? seenTo : null
-  const firstBefore = after === null || !byFirst ? firstTo : null
+  const byFirst = sort === 'firstSeen'
+  const givenFilters = await filterConditions(CONDITIONS, sql, environmentId, {
+    ...filter,
+    // The place of a page is always before the end of the window, so it replaces that condition.
+    ...(after !== null && { [byFirst ? 'firstTo' : 'to']: undefined }),
+    // Older issues come last in the other order. As a condition, it would make SQLite choose another index than the filter's.
+    ...(!byFirst && { from: undefined }),
+  })
+  if (givenFilters === null) return { rows: [], more: false }
   const { lastSeen, firstSeen, id } = after ?? {}
-  const place = byFirst ? { firstSeen, id } : { lastSeen, id }
-  const lastFrom = byFirst ? seenFrom : undefined
-  const times = { before, firstBefore, firstFrom, lastFrom, ...place }
-  const params = {
-    env: environmentId,
-    state,
-    detectionType,
-    agentKey,
-    runKey,
-    userRunKeys,
-    namingIds,
-    assignee,
-    ...times,
-  }
+  const params = { ...givenFilters.params, env: environmentId, id, ...(byFirst ? { firstSeen } : { lastSeen }) }
   const conditions = [
     'i.environment_id = :env',
     'i.merged_into IS NULL',
-    ...Object.values(CONDITIONS),
-    ...(assigned === undefined ? [] : [`i.assignee IS ${assigned === 'true' ? 'NOT ' : ''}NULL`]),
+    ...givenFilters.conditions,
     byFirst ? '(i.first_seen, i.id) < (:firstSeen, :id)' : '(i.last_seen, i.id) < (:lastSeen, :id)',
   ]
   const text = `SELECT ${COLUMNS} FROM issues i WHERE ${conditionsGiven(conditions, params)}
@@ -106,8 +86,7 @@ async function listIssues(
   const { rows, more } = mapPage(await sql.page(text, params, limit), toRow)
   const named = await withAgents(sql, environmentId, rows)
   if (byFirst) return { rows: named, more }
-  // Older issues come last in this order. As a condition, it would make SQLite choose another index than the filter's.
-  const wanted = named.filter(({ lastSeen }) => lastSeen >= (seenFrom ?? -Infinity))
+  const wanted = named.filter((issue) => issue.lastSeen >= (filter.from ?? -Infinity))
   return { rows: wanted, more: more && wanted.length === rows.length }
 }
 

@@ -430,13 +430,13 @@ export function issuesSuite(open: OpenStorage) {
       assert.deepEqual(await list({ detectionType: 'b' }), ['b'])
       assert.deepEqual((await list({ agentId: 'agent 0' })).toSorted(), ['a', 'c'])
       assert.deepEqual(await list({ runId: 'run 3' }), ['d'])
-      // `seenFrom` is inclusive, `seenTo` is exclusive.
-      assert.deepEqual(await list({ seenFrom: third.lastSeen, seenTo: first.lastSeen }), [
+      // `from` is inclusive, `to` is exclusive.
+      assert.deepEqual(await list({ from: third.lastSeen, to: first.lastSeen }), [
         second.detectionType,
         third.detectionType,
       ])
-      assert.equal((await list({ seenFrom: first.lastSeen + 1 })).length, 0)
-      assert.equal((await list({ seenTo: fourth.lastSeen })).length, 0)
+      assert.equal((await list({ from: first.lastSeen + 1 })).length, 0)
+      assert.equal((await list({ to: fourth.lastSeen })).length, 0)
       assert.deepEqual(await list({ agentId: 'agent 1', runId: 'run 2' }), [])
       await storage().changeIssueState({ environmentId, id: first.id }, 'RESOLVED', change(), audit(environmentId))
       await storage().assignIssue({ environmentId, id: second.id }, 'ann', change(), audit(environmentId))
