@@ -1,6 +1,6 @@
 import type { ApprovalStatus } from '@tacho/contract/approvals/approval.ts'
 import { InvalidArgumentError, type Command } from 'commander'
-import { APPROVAL_FILTERS } from '@tacho/contract/approvals/approval-filters.ts'
+import { APPROVAL_FILTERS, HINDSIGHT_FILTERS } from '@tacho/contract/approvals/approval-filters.ts'
 import { filterQuery, oneOf, withFilters } from '../engine/filter-flags.ts'
 import { connected } from '../engine/connected.ts'
 import type { DecideOptions } from './decide.ts'
@@ -23,8 +23,6 @@ interface ListOptions extends EnvironmentOptions, PageOptions, ZoneOptions {
 
 const LISTED = 50
 const HINDSIGHT_LISTED = 25
-const { toolName, agentId, policyId, session, user, from, to } = APPROVAL_FILTERS
-const HINDSIGHT_FILTERS = { toolName, agentId, policyId, session, user, from, to }
 const EXAMPLE_ID = '019a0c44-3700-7686-a2e1-3c01640563f0'
 
 export function addApprovals(approvals: Command): void {

@@ -1,4 +1,5 @@
 /** Closed requests with the outcome of each: whether the call ran, when, and with what result. */
+import { HINDSIGHT_FILTERS } from '@tacho/contract/approvals/approval-filters.ts'
 import { HINDSIGHTS, type Hindsight } from '@tacho/contract/engine/words.ts'
 import { getRouteApi, Link } from '@tanstack/react-router'
 import { Time } from '../web/text/times.tsx'
@@ -10,7 +11,7 @@ import { changed, Choice } from '../web/ui/filters.tsx'
 import { Empty } from '../web/ui/states.tsx'
 import { approvalWord } from './approval-summary.tsx'
 import { ListedApproval } from './history-list.tsx'
-import { HINDSIGHT_FILTERS, type ApprovalListAddress, type useHindsight } from './queries.ts'
+import type { ApprovalListAddress, useHindsight } from './queries.ts'
 
 const route = getRouteApi('/w/$workspace/$environment/approvals')
 const STATE_OF: Record<Hindsight, StateName> = {

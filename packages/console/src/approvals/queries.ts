@@ -2,7 +2,7 @@
 import { queryOptions, useQuery } from '@tanstack/react-query'
 import type { ApprovalStatus } from '@tacho/contract/approvals/approval.ts'
 import type { ApprovalCard } from '@tacho/contract/approvals/operator-approval.ts'
-import { APPROVAL_FILTERS } from '@tacho/contract/approvals/approval-filters.ts'
+import { APPROVAL_FILTERS, HINDSIGHT_FILTERS } from '@tacho/contract/approvals/approval-filters.ts'
 import type { FilterAddress } from '@tacho/contract/web/filter.ts'
 import { api } from '../web/api.ts'
 import { usePages } from '../web/queries.ts'
@@ -53,9 +53,6 @@ export function useHistory(environmentId: string, { show, ...search }: ApprovalL
     isEnabled: show === 'history',
   })
 }
-
-const { agentId, policyId, toolName, session, user, from, to } = APPROVAL_FILTERS
-export const HINDSIGHT_FILTERS = { toolName, agentId, policyId, session, user, from, to }
 
 /** Hints do not refresh this list, because the server reads the runs of all requests on a page. */
 export function useHindsight(environmentId: string, { show, outcome: _, ...search }: ApprovalListAddress) {

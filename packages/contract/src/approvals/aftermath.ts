@@ -2,8 +2,9 @@
 import Type, { type Static } from 'typebox'
 import { LIMITS } from '../engine/limits.ts'
 import { HINDSIGHTS, type Hindsight } from '../engine/words.ts'
-import { cursor, nextCursor, nullableText, pageLimit, time, uuid } from '../web/fields.ts'
-import { ApprovalsQuery, OperatorApproval } from './operator-approval.ts'
+import { cursor, filterSchemas, nextCursor, nullableText, pageLimit, time, uuid } from '../web/fields.ts'
+import { HINDSIGHT_FILTERS } from './approval-filters.ts'
+import { OperatorApproval } from './operator-approval.ts'
 
 /** Verdicts on a recorded tool call and its approval. Every verdict except the first deserves attention. */
 export const CALL_VERDICTS = {
@@ -73,15 +74,8 @@ export const RunApprovals = Type.Object(
 )
 export type RunApprovals = Static<typeof RunApprovals>
 
-const { from, to, agentId, policyId, toolName, session, user } = ApprovalsQuery.properties
 export const HindsightQuery = Type.Object({
-  from,
-  to,
-  agentId,
-  policyId,
-  toolName,
-  session,
-  user,
+  ...filterSchemas(HINDSIGHT_FILTERS),
   limit: pageLimit(LIMITS.hindsightPage, LIMITS.hindsightPage),
   cursor,
 })

@@ -4,10 +4,14 @@ import { APPROVAL_STATUSES } from '../engine/words.ts'
 import type { FilterRow } from '../web/filter.ts'
 
 const text = { kind: 'text', max: LIMITS.textChars } as const
+const inHindsight = { ...text, hindsight: true } as const
+
+/** `hindsight`: the list of closed requests in hindsight has the filter too. */
+type ApprovalFilterRow = FilterRow & { hindsight?: true }
 
 export const APPROVAL_FILTERS = {
   toolName: {
-    ...text,
+    ...inHindsight,
     describes: 'Protected tool',
     flag: ['--tool <name>', 'approvals of one tool'],
     address: 'tool',
@@ -22,14 +26,14 @@ export const APPROVAL_FILTERS = {
     address: null,
   },
   agentId: {
-    ...text,
+    ...inHindsight,
     describes: 'External agent id',
     flag: ['--agent <id>', 'approvals requested by one agent, by its external id'],
     address: 'agent',
     field: { label: 'Agent', placeholder: 'Agent id' },
   },
   policyId: {
-    ...text,
+    ...inHindsight,
     describes: 'Policy that required approval',
     flag: ['--policy <id>', 'approvals required by one policy'],
     address: 'policy',
@@ -43,25 +47,27 @@ export const APPROVAL_FILTERS = {
     field: { label: 'Run', placeholder: 'Run id' },
   },
   session: {
-    ...text,
+    ...inHindsight,
     describes: 'External session id that the request named',
     flag: ['--session <id>', 'approvals of one session, by its external id'],
     field: { label: 'Session', placeholder: 'Session id' },
   },
   user: {
-    ...text,
+    ...inHindsight,
     describes: `Requests of the newest ${LIMITS.issueUserRuns} runs for this end user`,
     flag: ['--user <id>', 'approvals of the newest runs for one end user'],
     field: { label: 'End user' },
   },
   from: {
     kind: 'time',
+    hindsight: true,
     describes: 'Asked at or after this time',
     flag: ['--from <when>', 'asked since: a time, or a duration ago such as 7d'],
     field: { label: 'Asked' },
   },
   to: {
     kind: 'time',
+    hindsight: true,
     describes: 'Asked before this time',
     flag: ['--to <when>', 'asked before: a time, or a duration ago'],
   },
@@ -72,4 +78,9 @@ export const APPROVAL_FILTERS = {
     flag: ['--withdrawn <which>', 'pending requests that their clients withdrew: only or without'],
     address: null,
   },
-} as const satisfies Record<string, FilterRow>
+} as const satisfies Record<string, ApprovalFilterRow>
+
+type Rows = typeof APPROVAL_FILTERS
+export const HINDSIGHT_FILTERS = Object.fromEntries(
+  Object.entries(APPROVAL_FILTERS).filter(([, row]) => 'hindsight' in row),
+) as { [Name in keyof Rows as Rows[Name] extends { hindsight: true } ? Name : never]: Rows[Name] }

@@ -1,5 +1,5 @@
 import { LIMITS } from '@tacho/contract/engine/limits.ts'
-import { APPROVAL_FILTERS } from '@tacho/contract/approvals/approval-filters.ts'
+import { HINDSIGHT_FILTERS } from '@tacho/contract/approvals/approval-filters.ts'
 import { HINDSIGHTS } from '@tacho/contract/engine/words.ts'
 import { hindsightOf, linkCalls, toJudgedCall, type LinkedCall } from '../../domain/approvals/aftermath.ts'
 import { isUuid } from '../../storage/engine/uuid.ts'
@@ -50,7 +50,7 @@ export function aftermathRoutes({ serve, storage, now }: OperatorDeps, { current
   })
 
   serve('listApprovalHindsight', async ({ query, environment, paging, reply }) => {
-    const filter = storedFilter(APPROVAL_FILTERS, query)
+    const filter = storedFilter(HINDSIGHT_FILTERS, query)
     if (filter === null) return NOTHING
     const { rows, nextCursor } = await readPage(
       paging,
