@@ -226,4 +226,33 @@ describe('the shell', { skip: withoutChromium }, () => {
     assert.deepEqual(ours, ['billing', 'worker 2', 'worker 10', 'an old one'])
     await close()
   })
+
+  test('a window that another test has used holds nothing of it', async () => {
+    const first = await tacho.open(tacho.home, { viewport: { width: 390, height: 700 } })
+    await first.page.evaluate(() => {
+      localStorage.setItem('left', '1')
+      sessionStorage.setItem('left', '1')
+      window.name = 'left'
+    })
+    await first.page.emulateMedia({ media: 'print', colorScheme: 'dark' })
+    let asked = 0
+    await first.page.route('**', (route) => (asked++, route.continue()))
+    first.page.on('request', () => asked++)
+    await first.page.goto(`${tacho.home}/policies`)
+    await first.close()
+    const before = asked
+    const { page, close } = await tacho.open(`${tacho.service.url}/sign-in`, { signedOut: true })
+    assert.equal(page, first.page, 'the window is used again')
+    await page.getByRole('button', { name: 'Sign in' }).waitFor()
+    const left = await page.evaluate(() => ({
+      stored: [localStorage.getItem('left'), sessionStorage.getItem('left'), window.name, document.cookie],
+      look: ['print', '(prefers-color-scheme: dark)'].map((query) => matchMedia(query).matches),
+      visited: history.length,
+      width: innerWidth,
+    }))
+    assert.deepEqual(left, { stored: [null, null, '', ''], look: [false, false], visited: 2, width: 1280 })
+    assert.deepEqual(await page.context().cookies(), [])
+    assert.equal(asked, before)
+    await close()
+  })
 })

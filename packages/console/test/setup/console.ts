@@ -4,16 +4,15 @@ import { readFileSync } from 'node:fs'
 import path from 'node:path'
 import { fileURLToPath } from 'node:url'
 import type { AxeResults, RunOptions } from 'axe-core'
-import { chromium, type Browser, type BrowserContextOptions, type Page } from 'playwright-core'
+import { chromium, type BrowserContextOptions, type Page } from 'playwright-core'
 import type { Flags } from '../../../server/src/config/config.ts'
 import { newPerson, PASSWORD, type Browser as Person } from '../../../server/test/http/people/browser.ts'
 import { startService, type Service } from '../../../server/test/setup/service.ts'
 import { CHROMIUM } from './chromium.ts'
+import { testWindows, type OpenPage, type WindowOptions } from './windows.ts'
 
 export const EMAIL = 'ada@example.com'
 export { PASSWORD }
-
-const WAIT_MS = 60_000
 
 export interface TestConsole {
   service: Service
@@ -25,14 +24,8 @@ export interface TestConsole {
    */
   open(
     address?: string,
-    options?: BrowserContextOptions & { as?: Person; signedOut?: boolean; origin?: string },
+    options?: WindowOptions & { as?: Person; signedOut?: boolean; origin?: string },
   ): Promise<OpenPage>
-  close(): Promise<void>
-}
-
-export interface OpenPage {
-  page: Page
-  /** Fails for a dialog, a console error, a violation of the Content-Security-Policy, or a request to another origin. */
   close(): Promise<void>
 }
 
@@ -48,68 +41,17 @@ export async function startConsole(flags: Flags = {}, now: () => number = Date.n
   ])
   const cookiesOf = ({ cookies }: Person) => [...cookies].map(([name, value]) => ({ name, value, url: service.url }))
   const home = `${service.url}/w/default/development`
+  const openWindow = testWindows(browser, service.url)
   return {
     service,
     home,
     open: (address = home, { signedOut = false, as = person, origin = new URL(address).origin, ...options } = {}) =>
-      openPage(browser, origin, address, signedOut ? [] : cookiesOf(as), options),
+      openWindow(address, origin, signedOut ? [] : cookiesOf(as), options),
     async close() {
       await browser.close()
       await service.close()
     },
   }
-}
-
-type Cookies = { name: string; value: string; url: string }[]
-
-async function openPage(
-  browser: Browser,
-  /** The only server that the page may call. */
-  origin: string,
-  address: string,
-  cookies: Cookies,
-  options: BrowserContextOptions,
-): Promise<OpenPage> {
-  // Otherwise, pulsing marks would make the processor draw sixty times a second.
-  const reducedMotion = 'reduce'
-  const context = await browser.newContext({ viewport: { width: 1280, height: 800 }, reducedMotion, ...options })
-  context.setDefaultTimeout(WAIT_MS)
-  await context.addCookies(cookies)
-  const page = await context.newPage()
-  await slowDown(page)
-  const faults: string[] = []
-  page.on('console', (message) => {
-    // The browser also logs refusals that the page handles.
-    const isRefusal = message.text().startsWith('Failed to load resource: the server responded with a status of 4')
-    if (message.type() === 'error' && !isRefusal) faults.push(`console: ${message.text()}`)
-  })
-  page.on('pageerror', (error) => faults.push(`error: ${error.message}`))
-  page.on('dialog', (dialog) => {
-    faults.push(`dialog: ${dialog.message()}`)
-    void dialog.dismiss()
-  })
-  page.on('request', (request) => {
-    const url = request.url()
-    if (!url.startsWith(origin) && !url.startsWith('data:')) faults.push(`request: ${url}`)
-  })
-  await page.goto(address)
-  return {
-    page,
-    async close() {
-      await context.close()
-      assert.deepEqual(faults, [])
-    },
-  }
-}
-
-/** TEST_SLOW=<times> makes the browser that many times slower, and delays the server's answers. */
-async function slowDown(page: Page): Promise<void> {
-  const rate = Number(process.env['TEST_SLOW'] ?? 1)
-  if (rate <= 1) return
-  const devTools = await page.context().newCDPSession(page)
-  await devTools.send('Emulation.setCPUThrottlingRate', { rate })
-  const unlimited = { downloadThroughput: -1, uploadThroughput: -1 }
-  await devTools.send('Network.emulateNetworkConditions', { offline: false, latency: rate * 50, ...unlimited })
 }
 
 /** A page parses it in a third of the time of the package's `source`, which is not minified. */
