@@ -18,7 +18,7 @@ import { observeGenerator, type Failure } from '../delivery/ending.ts'
 import type { RunPart } from '../recording/part.ts'
 import { handleOf } from '../recording/run.ts'
 import type { OpenCall } from '../recording/carried-state.ts'
-import { admit } from '../recording/run-usage.ts'
+import { countCall } from '../recording/run-usage.ts'
 import { isAbort } from '../recording/exception.ts'
 import { ToolBlockedError, type BlockCode, type BlockFacts, type PendingCall } from './blocked.ts'
 import { CallApproval, type Asked, type CallParts } from './call-approval.ts'
@@ -123,7 +123,7 @@ export class GuardedCall {
       if (approvalId === null) this.#recordUnlessPlain(judgement)
       const change = this.#change()
       if (change) throw this.#refusal(judgement, change, { approvalId })
-      admit(this.#parts.core.carrying!.usages.of(this.#judged.scope), this.#call.toolName)
+      countCall(this.#parts.core.carrying!.usages.of(this.#judged.scope), this.#call.toolName)
       caller.close()
       return await act({ decision, approvalId })
     } finally {

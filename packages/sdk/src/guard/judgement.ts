@@ -13,7 +13,7 @@ import {
 import { RunHistories, type HistoryEngine } from './run-histories.ts'
 import type { CallDecision, GuardDefaults, GuardRules } from './rules.ts'
 import type { SealEngine } from './seal.ts'
-import { judge, type Verdict } from './verdict.ts'
+import { combineVerdict, type Verdict } from './verdict.ts'
 
 export interface PolicyEngine extends SealEngine, HistoryEngine {
   labelsOfCall(rules: readonly ToolLabels[], facts: Facts): { readonly does: readonly string[] }
@@ -109,7 +109,7 @@ export class Judge {
       risk: { signals: [...call.riskSignals, ...detections.map(({ type }) => type.toLowerCase())] },
       now,
     })
-    const verdict = judge(decided, detections, current !== null || this.#isOpen(rules))
+    const verdict = combineVerdict(decided, detections, current !== null || this.#isOpen(rules))
     if (current === null && core.options.enabled !== false) {
       const message = this.#isOpen(rules) ? UNCHECKED : UNCONFIGURED
       core.diagnostics.report('warning', 'guard_unconfigured', message)

@@ -26,7 +26,7 @@ const STRICTNESS: readonly Action[] = ['ALLOW', 'WARN', 'REQUIRE_APPROVAL', 'BLO
 const CAUSES = { LOOP_DETECTED: 'loop', BUDGET_EXCEEDED: 'budget' } as const
 
 /** @param isConfigured false: policies were never loaded, and the guard must fail closed. */
-export function judge(decision: Decision, detections: readonly Detection[], isConfigured: boolean): Verdict {
+export function combineVerdict(decision: Decision, detections: readonly Detection[], isConfigured: boolean): Verdict {
   const { failures } = decision
   const policyIds = decision.matched.map(({ policyId }) => policyId)
   const policyVersions = Object.fromEntries(decision.matched.map(({ policyId, version }) => [policyId, version]))

@@ -115,7 +115,7 @@ export function createRunUsages({ observers, runtime }: Parts, { callCounts, loa
 }
 
 /** Counts a call before it runs, so that budgets include calls that run at the same time. */
-export function admit(usage: RunUsage, toolName: string): void {
+export function countCall(usage: RunUsage, toolName: string): void {
   usage.toolCalls++
   const { admitted } = usage
   renew(admitted, toolName, (admitted.get(toolName) ?? 0) + 1, TOOLS_MAX)

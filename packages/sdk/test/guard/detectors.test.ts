@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import fc from 'fast-check'
 import { createBudgetDetector, createLoopDetector, type Detection } from '../../src/guard/detectors.ts'
-import { judge } from '../../src/guard/verdict.ts'
+import { combineVerdict } from '../../src/guard/verdict.ts'
 import type { Decision } from '../../src/policies.ts'
 
 test('a loop is the configured number of calls with the same tool and input in the window', () => {
@@ -59,7 +59,7 @@ test('the strictest policy or detector decides, and a tool that requires policie
       const match = { policyId: 'p', name: 'n', version: '1', severity: 'HIGH', action, effect: action, failed: false }
       const decision: Decision = { action, matched: action === 'ALLOW' ? [] : [match], failures: [] }
       const detections = found.map((each): Detection => ({ ...each, reasonCode: 'r', message: 'm', isNew: true }))
-      const verdict = judge(decision, detections, isConfigured)
+      const verdict = combineVerdict(decision, detections, isConfigured)
       const strictest = Math.max(...[action, ...found.map((each) => each.action)].map((each) => ACTIONS.indexOf(each)))
       assert.equal(verdict.action, isConfigured ? ACTIONS[strictest] : 'BLOCK')
       assert.equal(verdict.cause === null, verdict.action === 'ALLOW')

@@ -40,10 +40,10 @@ export function operatorRunsRoutes(deps: OperatorDeps): void {
     const rankedBy = sort === 'newest' ? undefined : { by: sort, runsLookedAt: LIMITS.runsLookedAt }
     const filter = { ...chosen, scoreOrder, rankedBy }
     if (!isFindable(query)) return NOTHING
-    const costs = shownCosts(deps, environment.workspaceId)
+    const byShownCost = shownCosts(deps, environment.workspaceId)
     const { rows, nextCursor, scores } = await readPage(
       paging,
-      async (page) => fittingWithScores(environment.id, await costs.listRuns(environment.id, filter, page)),
+      async (page) => fittingWithScores(environment.id, await byShownCost.listRuns(environment.id, filter, page)),
       ({ startedAt, id, rank }: RunRow): RunPlace => ({ startedAt, id, ...(rank !== undefined && { rank }) }),
     )
     const calls = rows.flatMap(({ uncosted }) => readUncosted(uncosted))

@@ -13,6 +13,7 @@ import type { Storage } from '../../storage/storage.ts'
 type Deps = Parameters<typeof estimatorOf>[0] & { storage: Pick<Storage, 'listRuns'> }
 type Read = Pick<Storage, 'listRuns'>
 
+/** Takes the place of the store where runs are listed: its `listRuns` has the same parameters and result. */
 export function shownCosts(deps: Deps, workspaceId: string): Read {
   const { storage } = deps
 

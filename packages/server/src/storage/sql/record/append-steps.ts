@@ -3,7 +3,7 @@
  * fills in this order:
  *
  *   leaveOutErased -> openSources -> openRuns -> insertFirsts -> addRepeats -> refuseOthers
- *     -> newGaps -> changeRuns -> addCounts -> keepRefused -> changeAgents -> queueWork -> decideApprovals
+ *     -> newGaps -> changeRuns -> addCounts -> keepRefused -> changeAgents -> queueWork -> noteOnApprovals
  *
  * From changeRuns on they only write, in the order of locks that append.ts describes.
  */
@@ -155,7 +155,7 @@ export async function storeIn(
   keepRefused(append, refused)
   const renamed = changeAgents(append)
   queueWork(append, gaps)
-  await decideApprovals(append)
+  await noteOnApprovals(append)
   return { environmentId, revision, ...sources, buckets, renamed }
 }
 
@@ -324,7 +324,7 @@ function queueWork(
 }
 
 /** Last, because it locks the revision of approvals. */
-async function decideApprovals({ transaction, environmentId, noted, at }: Append): Promise<void> {
+async function noteOnApprovals({ transaction, environmentId, noted, at }: Append): Promise<void> {
   if (noted.length > 0) await noteApprovals(transaction.sql, environmentId, noted, at)
 }
 
