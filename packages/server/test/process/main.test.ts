@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { execFile, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { readdirSync, writeFileSync } from 'node:fs'
-import { connect, createServer, type AddressInfo, type Socket } from 'node:net'
+import { connect, createServer, type AddressInfo } from 'node:net'
 import path from 'node:path'
 import { test } from 'node:test'
 import { setTimeout as wait } from 'node:timers/promises'
@@ -11,6 +11,7 @@ import { randomBytes } from 'node:crypto'
 import Database from 'better-sqlite3'
 import { newApiKey, newOperatorToken } from '../../src/domain/people/credential.ts'
 import { eventually } from '../setup/eventually.ts'
+import { heldRequest } from '../setup/held-request.ts'
 import { startProcess, temporaryDirectory } from '../setup/process.ts'
 import { event } from '../setup/service.ts'
 
@@ -95,33 +96,6 @@ test('SIGTERM under load loses no acknowledged event', async (t) => {
     [],
   )
 })
-
-/** A request whose body is incomplete until `finish`. */
-async function heldRequest(url: string, key: string): Promise<{ socket: Socket; finish(): Promise<string> }> {
-  const { hostname, port } = new URL(url)
-  const socket = connect(Number(port), hostname)
-  await once(socket, 'connect')
-  const body = JSON.stringify([event()])
-  const head = [
-    'POST /openapi/v1/events/batch HTTP/1.1',
-    'Host: x',
-    `X-API-Key: ${key}`,
-    `Content-Type: ${json}`,
-    'Expect: 100-continue',
-  ]
-  socket.write([...head, `Content-Length: ${body.length}`, '', body.slice(0, -1)].join('\r\n'))
-  // The server has read the head when it answers 100 Continue.
-  const [answer] = (await once(socket, 'data')) as [Buffer]
-  assert.match(answer.toString(), /^HTTP\/1\.1 100 Continue/)
-  socket.pause()
-  return {
-    socket,
-    async finish() {
-      socket.write(body.slice(-1))
-      return Buffer.concat((await socket.toArray()) as Buffer[]).toString()
-    },
-  }
-}
 
 test('a signal closes the port and ends readiness, but a running request is finished', async (t) => {
   const server = startProcess(t, temporaryDirectory(t))

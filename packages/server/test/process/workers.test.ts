@@ -2,6 +2,7 @@ import assert from 'node:assert/strict'
 import { after, before, test, type TestContext } from 'node:test'
 import { setTimeout as wait } from 'node:timers/promises'
 import { eventually } from '../setup/eventually.ts'
+import { heldRequest } from '../setup/held-request.ts'
 import { testDatabases, type TestDatabases } from '../setup/postgres-server.ts'
 import { startProcess, temporaryDirectory, type ServerProcess } from '../setup/process.ts'
 import { event } from '../setup/service.ts'
@@ -153,14 +154,8 @@ test('a signal drains every worker; a second one ends them at once', async (t) =
   const url = await server.ready()
   const [pids, key] = [await workers(server, 2), await keyOf(server)]
   // An unfinished request keeps its worker from ending.
-  const body = new ReadableStream({ start: (controller) => controller.enqueue(new TextEncoder().encode('[')) })
-  const held = fetch(`${url}/openapi/v1/events/batch`, {
-    method: 'POST',
-    headers: { 'x-api-key': key, 'content-type': 'application/json' },
-    body,
-    duplex: 'half',
-  } as RequestInit).catch(() => null)
-  await wait(300)
+  const { socket } = await heldRequest(url, key)
+  socket.on('error', () => undefined)
   server.signal('SIGTERM')
   await eventually(() => lines(server).filter(({ msg }) => msg === 'draining').length >= 3, 'all processes draining')
   // A process says that it drains just before it stops listening.
@@ -173,7 +168,6 @@ test('a signal drains every worker; a second one ends them at once', async (t) =
   await wait(1_100)
   server.signal('SIGTERM')
   assert.equal(await server.ended(), 143)
-  await held
   await eventually(() => !pids.some(isAlive), 'the end of all workers')
 })
 
