@@ -16,10 +16,10 @@ import { evaluate } from '@tacho/policy/evaluate.ts'
 import { parse } from '@tacho/policy/language/parse.ts'
 import { childrenOf, dottedName, literalText, type Node } from '@tacho/policy/language/syntax.ts'
 import type { ApprovalRow, GrantRow } from '../../storage/approvals/approvals.ts'
+import { entryBy } from '../../storage/people/audit-entry.ts'
 import type { AuditEntry } from '../../storage/people/operators.ts'
 import type { Storage } from '../../storage/storage.ts'
 import { isoTime } from '../../storage/engine/times.ts'
-import { uuidv7 } from '../../storage/engine/uuid.ts'
 import { isoOf, pick } from '../web/shown.ts'
 import { toolsOf } from './asking-policies.ts'
 import { checkInput, type ShownInput, wholeInput } from './recorded-input.ts'
@@ -200,20 +200,10 @@ async function askingPolicies(
 
 function auditOf(row: ApprovalRow, grant: GrantRow, workspaceId: string | null, now: number): AuditEntry {
   const { environmentId, id, toolName, inputHash, agentId, policyId, runId } = row
-  const detail = { grantId: grant.id, toolName, inputHash, agentId, policyId, runId, reason: grant.reason }
-  return {
-    id: uuidv7(now),
-    workspaceId,
-    environmentId,
-    at: now,
-    actorKind: grant.granterKind,
-    actorId: grant.granterId,
-    actorName: grant.granterName,
-    action: 'approval.approve.by_grant',
-    targetKind: 'approval',
-    targetId: id,
-    detail: JSON.stringify({ ...detail, grantedAt: isoTime(grant.createdAt) }),
-    requestId: id,
-    address: null,
-  }
+  const { granterKind, granterId, granterName, reason } = grant
+  const call = { grantId: grant.id, toolName, inputHash, agentId, policyId, runId, reason }
+  const detail = { ...call, grantedAt: isoTime(grant.createdAt) }
+  const act = { action: 'approval.approve.by_grant', targetKind: 'approval', targetId: id, detail }
+  const actor = { kind: granterKind, id: granterId, name: granterName }
+  return entryBy(actor, { at: now, workspaceId, environmentId }, act, { id })
 }

@@ -1,5 +1,5 @@
 import type { FastifyRequest } from 'fastify'
-import { uuidv7 } from '../../storage/engine/uuid.ts'
+import { entryBy } from '../../storage/people/audit-entry.ts'
 import type { AuditEntry } from '../../storage/people/operators.ts'
 
 export interface Acting {
@@ -41,21 +41,8 @@ export function entryOf(
   target: { kind: string; id: string },
   detail: object,
 ): AuditEntry {
-  return {
-    id: uuidv7(now),
-    workspaceId: workspace?.id ?? null,
-    environmentId: environment?.id ?? null,
-    at: now,
-    actorKind: actor.kind,
-    actorId: actor.id,
-    actorName: actor.name,
-    action,
-    targetKind: target.kind,
-    targetId: target.id,
-    detail: JSON.stringify(detail),
-    requestId: request.id,
-    address: request.ip,
-  }
+  const scope = { at: now, workspaceId: workspace?.id ?? null, environmentId: environment?.id ?? null }
+  return entryBy(actor, scope, { action, targetKind: target.kind, targetId: target.id, detail }, request)
 }
 
 export function personalEntry(

@@ -5,10 +5,9 @@ import { endedRuns, failedText, failureComparison, isDifferent, type Share } fro
 import { alertNews, nextAlert, periodStart } from '../../domain/messages/alert.ts'
 import { type PriceTable, estimatorOf } from '../../prices/price-table.ts'
 import type { AlertRow, AlertRule, AlertWindow } from '../../storage/messages/messages.ts'
-import type { AuditEntry } from '../../storage/people/operators.ts'
+import { entryBy } from '../../storage/people/audit-entry.ts'
 import type { ShareOutcomes } from '../../storage/policies/deployments.ts'
 import { StorageError } from '../../storage/engine/store.ts'
-import { uuidv7 } from '../../storage/engine/uuid.ts'
 import type { WorkHold, WorkItem } from '../../storage/engine/work.ts'
 import type { HandlerOptions, ItemHandler, Next } from '../engine/work.ts'
 
@@ -68,21 +67,9 @@ export function checkAlerts({ storage, prices, now }: HandlerOptions<Acts> & { p
     const items = [{ kind: 'prompt' as const, id: promptId, version, share: 0 }]
     const by = `alert ${rule.name}`
     const note = `Ended by the alert ${rule.name}: ${shareSentence(share)}`
-    const entry: AuditEntry = {
-      id: uuidv7(now),
-      workspaceId,
-      environmentId,
-      at: now,
-      actorKind: 'alert',
-      actorId: id,
-      actorName: rule.name,
-      action: 'prompt.end_share',
-      targetKind: 'prompt',
-      targetId: promptId,
-      detail: '{}',
-      requestId: randomUUID(),
-      address: null,
-    }
+    const act = { action: 'prompt.end_share', targetKind: 'prompt', targetId: promptId, detail: {} }
+    const scope = { at: now, workspaceId, environmentId }
+    const entry = entryBy({ kind: 'alert', id, name: rule.name }, scope, act, { id: randomUUID() })
     const intent = { action: 'DEPLOY' as const, items }
     // Nothing is published from a damaged configuration. The store names it, and the next check tries again.
     await storage.publish({ environmentId, intent, note, by, now }, [entry]).catch((error: unknown) => {

@@ -4,10 +4,10 @@
  * under it.
  */
 import { stopMessage } from '@tacho/contract/engine/words.ts'
-import { randomBytes } from 'node:crypto'
+import { entryBy } from '../../people/audit-entry.ts'
 import type { AuditEntry } from '../../people/operators.ts'
 import type { StopRow } from '../../policies/policies.ts'
-import { NIL_UUID, uuidv7 } from '../../engine/uuid.ts'
+import { NIL_UUID } from '../../engine/uuid.ts'
 import { write, type Sql } from '../engine/sql.ts'
 import { findEnvironment } from '../tenants/workspaces.ts'
 import { findStopsOver } from '../policies/stops.ts'
@@ -79,19 +79,8 @@ function auditOf(
   { workspaceId, now }: { workspaceId: string | null; now: number },
 ): AuditEntry {
   const { toolName, runId, agentId } = request
-  return {
-    id: uuidv7(now, randomBytes),
-    workspaceId,
-    environmentId,
-    at: now,
-    actorKind: stopperKind,
-    actorId: stopperId,
-    actorName: stoppedBy,
-    action: 'approval.reject',
-    targetKind: 'approval',
-    targetId: request.id,
-    detail: JSON.stringify({ toolName, runId, agentId, stop: id, reason }),
-    requestId: id,
-    address: null,
-  }
+  const actor = { kind: stopperKind, id: stopperId, name: stoppedBy }
+  const detail = { toolName, runId, agentId, stop: id, reason }
+  const act = { action: 'approval.reject', targetKind: 'approval', targetId: request.id, detail }
+  return entryBy(actor, { at: now, workspaceId, environmentId }, act, { id })
 }

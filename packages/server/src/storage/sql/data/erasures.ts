@@ -6,13 +6,13 @@
  * Late retries are refused as soon as the erasure exists. From REMOVING on, it is effective: readers find none of its
  * data.
  */
-import { hash, randomBytes } from 'node:crypto'
+import { hash } from 'node:crypto'
 import type { RunFilter } from '@tacho/contract/runs/operator-run.ts'
 import { readScoreFilter } from '@tacho/contract/runs/score-filter.ts'
+import { entryBy } from '../../people/audit-entry.ts'
 import type { AuditEntry } from '../../people/operators.ts'
 import type { ErasureRow, ErasureSlice, NewErasure } from '../../data/erasures.ts'
 import { hourOf, isoTime } from '../../engine/times.ts'
-import { uuidv7 } from '../../engine/uuid.ts'
 import { lookup, read, write, contains, type Sql } from '../engine/sql.ts'
 import { eraseDetails, eraseQuotes, insertAudit } from '../people/audit.ts'
 import {
@@ -244,20 +244,9 @@ function receiptOf(row: ErasureRow, now: number): AuditEntry {
     issues: row.issues,
   }
   const times = { requestedAt: isoTime(row.createdAt), effectiveAt: isoTime(row.effectiveAt) }
-  return {
-    id: uuidv7(now, randomBytes),
-    workspaceId: requestedBy.workspaceId,
-    environmentId,
-    at: now,
-    actorKind: requestedBy.kind,
-    actorId: requestedBy.id,
-    actorName: requestedBy.name,
-    action: 'erasure.finish',
-    targetKind: 'erasure',
-    targetId: id,
-    detail: JSON.stringify({ kind, subjectHash, field: row.field, ...times, ...counts, checksum: row.checksum }),
-    requestId: requestedBy.requestId,
-    // Erasures that an earlier version began have no address.
-    address: requestedBy.address ?? null,
-  }
+  const detail = { kind, subjectHash, field: row.field, ...times, ...counts, checksum: row.checksum }
+  const act = { action: 'erasure.finish', targetKind: 'erasure', targetId: id, detail }
+  // Erasures that an earlier version began have no address.
+  const { workspaceId, requestId, address } = requestedBy
+  return entryBy(requestedBy, { at: now, workspaceId, environmentId }, act, { id: requestId, ip: address })
 }

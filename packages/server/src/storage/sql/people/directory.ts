@@ -205,7 +205,7 @@ async function store(
     await sql.run(update, { ...row, id })
   }
   const moved = former !== null && former.email !== email ? { formerEmail: former.email } : {}
-  const entry = (action: string, detail: object) => entryFor(template, action, id, { email, ...moved, ...detail })
+  const entry = (action: string, detail: object) => scimEntry(template, action, id, { email, ...moved, ...detail })
   const entries = former === null ? [entry('operator.provision', { userName })] : []
   if (!active && former?.active !== 0) entries.push(entry('operator.deactivate', await endAccess(sql, id, email, now)))
   if (active && former?.active === 0) {
@@ -226,16 +226,17 @@ async function deleteDirectoryPerson(sql: Sql, id: string, template: AuditEntry)
   if (person === null) return false
   const ended = await endAccess(sql, id, person.email, template.at)
   await deleteAccount(sql, id, template.at)
-  await auditControl(sql, [entryFor(template, 'operator.delete', id, { ...person, ...ended })])
+  await auditControl(sql, [scimEntry(template, 'operator.delete', id, { ...person, ...ended })])
   return true
 }
 
 /** More people than any installation has. */
 const PEOPLE_MAX = 100_000
 
-function entryFor(template: AuditEntry, action: string, id: string, detail: object): AuditEntry {
-  const of = { action, targetKind: 'operator', targetId: id }
-  return { ...template, ...of, id: uuidv7(template.at), detail: JSON.stringify({ ...detail, by: 'scim' }) }
+/** @param action its noun is the kind of its target */
+function scimEntry(template: AuditEntry, action: string, id: string, detail: object): AuditEntry {
+  const target = { targetKind: action.split('.', 1)[0]!, targetId: id }
+  return { ...template, ...target, action, id: uuidv7(template.at), detail: JSON.stringify({ ...detail, by: 'scim' }) }
 }
 
 async function endAccess(sql: Sql, id: string, email: string, now: number) {
@@ -274,7 +275,7 @@ async function createDirectoryGroup(
   if (await isNameTaken(sql, id, nameKey)) return 'taken'
   if (!(await areKnown(sql, [...(change.members ?? []), ...change.add]))) return 'no_member'
   await insertRows(sql, 'directory_groups', [row])
-  await auditControl(sql, [entryOf(template, 'directory_group.create', id, { name: change.name })])
+  await auditControl(sql, [scimEntry(template, 'directory_group.create', id, { name: change.name })])
   return changeDirectoryGroup(sql, id, change, roles, template)
 }
 
@@ -323,7 +324,7 @@ async function changeDirectoryGroup(
     added: added.length,
     removed: removed.length,
   }
-  await auditControl(sql, [entryOf(template, 'directory_group.change', id, detail)])
+  await auditControl(sql, [scimEntry(template, 'directory_group.change', id, detail)])
   await applyDirectoryGroups(
     sql,
     next.name === group.name ? [...added, ...removed] : [...wanted, ...removed],
@@ -354,7 +355,7 @@ async function deleteDirectoryGroup(
   await sql.run('DELETE FROM directory_members WHERE group_id = :id', { id })
   const gone = await sql.get<{ name: string }>('DELETE FROM directory_groups WHERE id = :id RETURNING name', { id })
   if (gone === null) return false
-  await auditControl(sql, [entryOf(template, 'directory_group.delete', id, { ...gone, removed: members.length })])
+  await auditControl(sql, [scimEntry(template, 'directory_group.delete', id, { ...gone, removed: members.length })])
   await applyDirectoryGroups(sql, members, roles, template)
   return true
 }
@@ -362,9 +363,4 @@ async function deleteDirectoryGroup(
 async function membersOf(sql: Sql, id: string): Promise<string[]> {
   const text = 'SELECT operator_id AS "id" FROM directory_members WHERE group_id = :id'
   return (await sql.all<{ id: string }>(text, { id })).map((row) => row.id)
-}
-
-function entryOf(template: AuditEntry, action: string, id: string, detail: object): AuditEntry {
-  const target = { targetKind: 'directory_group', targetId: id }
-  return { ...template, ...target, action, id: uuidv7(template.at), detail: JSON.stringify({ ...detail, by: 'scim' }) }
 }
