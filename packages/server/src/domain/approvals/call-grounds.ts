@@ -11,6 +11,7 @@ import { contentText, isObject, parsed, textAt, type Json } from '@tacho/contrac
 import type { ApprovalRow } from '../../storage/approvals/approvals.ts'
 import type { Storage } from '../../storage/storage.ts'
 import { leavesOf, type InputLeaf } from './call-sentence.ts'
+import { CONTENT_MARK, VALUE_MASK } from './recorded-input.ts'
 
 const STEPS = 200
 const PAYLOADS = 40
@@ -19,9 +20,6 @@ const RESULT_LEAVES = 5_000
 const TEXT_CHARS = 200_000
 const ORIGINS = 2
 const READ: ReadonlySet<string> = new Set(['USER_INPUT', 'LLM_CALL', 'TOOL_CALL', 'RETRIEVAL'])
-/** Marks that the SDKs write in place of content. */
-const LEFT_OUT = /"tachoShortened"|\[masked\b|\[cut: |\[left out|\[unreadable|\[circular/
-const MASK = /\[masked(?::[\w-]+)?\]/
 
 type Acts = Pick<Storage, 'findEvent' | 'listEventRows' | 'findLinkedInputs'>
 
@@ -89,7 +87,7 @@ async function pastBefore(storage: Acts, environmentId: string, runId: string, e
   // The oldest first: a conversation sends its earlier messages again with each model call.
   for (const [at, { row, step }] of [...read.entries()].toReversed()) {
     const stored = payloads[at]
-    if (stored === null || stored === undefined || stored === 'too_large' || LEFT_OUT.test(stored.payload))
+    if (stored === null || stored === undefined || stored === 'too_large' || CONTENT_MARK.test(stored.payload))
       past.isWhole = false
     if (stored === null || stored === undefined || stored === 'too_large') continue
     const payload = payloadOf(stored.payload)
@@ -187,7 +185,7 @@ function toField(
   sources: readonly Source[],
 ): InputField {
   const json = JSON.stringify(value) ?? 'null'
-  const isMasked = typeof value === 'string' && MASK.test(value)
+  const isMasked = typeof value === 'string' && VALUE_MASK.test(value)
   const isSealed = isMasked && sealed > 0 && result === 'matches'
   return {
     path: name,

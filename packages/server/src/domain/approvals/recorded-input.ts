@@ -36,8 +36,9 @@ export interface ShownInput {
 const DIGITS = 64
 const SCHEMES = new Set<string | null>([null, 'tacho-input-1', 'tacho-input-2'])
 const SEAL = /^[0-9a-f]{64}$/
-/** Marks that the SDKs write where they mask and cut. */
-const MASK = /\[masked(?::[\w-]+)?\]/
+/** Marks that the SDKs write where they mask and cut, and in place of any content. */
+export const VALUE_MASK = /\[masked(?::[\w-]+)?\]/
+export const CONTENT_MARK = /"tachoShortened"|\[masked\b|\[cut: |\[left out|\[unreadable|\[circular/
 const CUT = /\[cut: \d+ /
 
 export function checkInput(
@@ -53,7 +54,7 @@ export function checkInput(
   const input = JSON.parse(json) as unknown
   const pointers = Object.keys(seals)
   if (pointers.length === 0) {
-    const isMasked = MASK.test(json)
+    const isMasked = VALUE_MASK.test(json)
     if (hashOf(() => inputHash(toolName, input)) === hash) return isMasked ? cannot('masked') : matches([])
     return isCut ? cannot('shortened') : isMasked ? cannot('masked') : DIFFERS
   }
@@ -62,7 +63,7 @@ export function checkInput(
   // A real mask is never a number. Such a seal would only hide what the tool gets.
   if (masked.some((value) => typeof value !== 'string' && typeof value !== 'object')) return DIFFERS
   // For a sealed list or object, or a text without a mask, the hash covers nothing of what is shown.
-  const isPlain = masked.every((value) => typeof value === 'string' && MASK.test(value))
+  const isPlain = masked.every((value) => typeof value === 'string' && VALUE_MASK.test(value))
   return isPlain ? matches(pointers) : { ...cannot('masked'), ...sealedIn(pointers) }
 }
 

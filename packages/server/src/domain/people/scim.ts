@@ -1,5 +1,6 @@
 /** SCIM 2.0 (RFC 7643 and 7644), as far as directories use it: people and groups, equality filters and PATCH. */
 import { LIMITS } from '@tacho/contract/engine/limits.ts'
+import { isObject, type Json } from '@tacho/contract/record/payload-reader.ts'
 import type {
   DirectoryGroup,
   DirectoryPersonRow,
@@ -17,8 +18,6 @@ const GROUP_SCHEMA = 'urn:ietf:params:scim:schemas:core:2.0:Group'
 export const ERROR_SCHEMA = 'urn:ietf:params:scim:api:messages:2.0:Error'
 export const LIST_SCHEMA = 'urn:ietf:params:scim:api:messages:2.0:ListResponse'
 
-type Json = Record<string, unknown>
-
 /** An error by RFC 7644 3.12, which handlers throw. */
 export class ScimFault extends Error {
   readonly status: number
@@ -32,8 +31,6 @@ export class ScimFault extends Error {
 }
 
 const invalid = (detail: string): ScimFault => new ScimFault(400, detail, 'invalidValue')
-
-const isObject = (value: unknown): value is Json => typeof value === 'object' && value !== null && !Array.isArray(value)
 
 /** A name cannot contain the space that ends it, so a text of spaces takes only linear time. */
 const EQUALITY = /^([\w.:]+(?:\[type eq "work"\][\w.]*)?)\s+eq\s+("(?:[^"\\]|\\.)*")$/i

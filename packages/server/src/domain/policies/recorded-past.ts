@@ -8,11 +8,9 @@ import { namesTool, type ToolLabels, labelsOfCall } from '@tacho/policy/history/
 import type { History } from '@tacho/policy/evaluation/value.ts'
 import type { PastRow } from '../../storage/policies/policies.ts'
 import type { FlowQuestion, SimulationResult } from '@tacho/contract/policies/simulation.ts'
+import { CONTENT_MARK } from '../approvals/recorded-input.ts'
 import type { RecordedCall } from './recorded-call.ts'
 import { toolNameOf } from '@tacho/policy/language/tool-name.ts'
-
-/** Marks that the SDKs write in place of content. */
-const LEFT_OUT = /"tachoShortened"|\[masked\b|\[cut: |\[left out|\[unreadable|\[circular/
 
 type Payload = Readonly<Record<string, unknown>>
 
@@ -44,7 +42,7 @@ export class RecordedPast {
   see({ eventType, time, payload: text, payloadDamaged }: PastRow, payload: Payload): void {
     this.#now = time
     const isPartial =
-      payloadDamaged === true || text === '{}' || LEFT_OUT.test(text) || lacksContent(eventType, payload)
+      payloadDamaged === true || text === '{}' || CONTENT_MARK.test(text) || lacksContent(eventType, payload)
     if (isPartial && eventType !== 'POLICY_DECISION') this.#lacks.values = true
     if (isPartial && eventType === 'TOOL_CALL') {
       const tool = { name: textOf(payload['toolName']), server: textOf(payload['toolServer']) }
@@ -89,7 +87,7 @@ export class RecordedPast {
 
 /** Whether the record has the input of a call as the client judged it. */
 export function isInputWhole(input: unknown): boolean {
-  return input !== undefined && !LEFT_OUT.test(JSON.stringify(input) ?? '')
+  return input !== undefined && !CONTENT_MARK.test(JSON.stringify(input) ?? '')
 }
 
 /** True for a client that records only metadata, or no messages. */

@@ -158,39 +158,33 @@ export function issueChangesRoutes({ serve, storage }: OperatorDeps): void {
     const into = body.into.toLowerCase()
     const { issue, change } = changeOf(asked)
     const result = await storage.mergeIssues(issue, into, change, asked.audit(issue.id, { into }))
-    switch (result.outcome) {
-      case 'merged':
-        return toIssue(result.issue)
-      case 'no_issue':
-        return NO_ISSUE
-      case 'no_target':
-        return refuseField('into', 'must be an issue of this environment')
-      case 'same_issue':
-        return refuse('conflict', 'An issue cannot be merged into itself or into an issue that was merged into it')
-      case 'merged_already':
-        return mergedAlready(result.into)
-      case 'too_many_groups':
-        return refuse('conflict', `The merged issue would have more than ${LIMITS.issueFingerprints} sets of facts`)
-    }
+    if (result.outcome === 'merged') return toIssue(result.issue)
+    return result.outcome === 'merged_already' ? mergedAlready(result.into) : NOT_MERGED[result.outcome]
   })
 
   serve('splitIssue', async ({ body: { fingerprints }, ...asked }) => {
     const { issue, change } = changeOf(asked)
     const split = { fingerprints, newIssueId: uuidv7(change.at) }
     const result = await storage.splitIssue(issue, split, change, asked.audit(issue.id, { fingerprints }))
-    switch (result.outcome) {
-      case 'split':
-        return toIssue(result.issue)
-      case 'no_issue':
-        return NO_ISSUE
-      case 'no_such_group':
-        return refuseField('fingerprints', 'contains a fingerprint that the issue does not have')
-      case 'nothing_left':
-        return refuse('conflict', 'An issue must keep at least one set of facts')
-      case 'merged_already':
-        return mergedAlready(result.into)
-    }
+    if (result.outcome === 'split') return toIssue(result.issue)
+    return result.outcome === 'merged_already' ? mergedAlready(result.into) : NOT_SPLIT[result.outcome]
   })
+}
+
+const NOT_MERGED = {
+  no_issue: NO_ISSUE,
+  no_target: refuseField('into', 'must be an issue of this environment'),
+  same_issue: refuse('conflict', 'An issue cannot be merged into itself or into an issue that was merged into it'),
+  too_many_groups: refuse(
+    'conflict',
+    `The merged issue would have more than ${LIMITS.issueFingerprints} sets of facts`,
+  ),
+}
+
+const NOT_SPLIT = {
+  no_issue: NO_ISSUE,
+  no_such_group: refuseField('fingerprints', 'contains a fingerprint that the issue does not have'),
+  nothing_left: refuse('conflict', 'An issue must keep at least one set of facts'),
 }
 
 function changeOf({ params, environment, actor: { kind, id, name }, at }: Asked) {
