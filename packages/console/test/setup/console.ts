@@ -73,11 +73,11 @@ export async function assertAccessible(page: Page, where: string, look: Look = '
   if (!(await page.evaluate(() => 'axe' in globalThis))) await page.evaluate(AXE)
   // axe reads a page rule by rule, so what it says about one that changed meanwhile fits no state of it: it looks again.
   for (let looks = 1; ; looks++) {
-    // Wait a frame, until recently changed elements have the colours of the look.
-    await page.evaluate(() => new Promise((resolve) => requestAnimationFrame(() => requestAnimationFrame(resolve))))
+    // Another look changes colours by transitions. On a busy machine they take longer than a frame or two.
+    await page.waitForFunction(() => document.getAnimations().length === 0)
     const { violations, hasChanged } = await page.evaluate(runAxe, RULES[look])
     if (violations.length > 0 && hasChanged && looks < MOST_LOOKS) continue
-    return assert.deepEqual(violations, [], where)
+    return assert.deepEqual(violations, [], `${where}: ${look}`)
   }
 }
 
@@ -88,12 +88,15 @@ const MOST_LOOKS = 5
 async function runAxe(options: RunOptions) {
   const { axe } = globalThis as unknown as { axe: { run(options: RunOptions): Promise<AxeResults> } }
   let hasChanged = false
-  const changes = new MutationObserver(() => (hasChanged = true))
+  const noteChange = () => void (hasChanged = true)
+  const changes = new MutationObserver(noteChange)
   changes.observe(document, { subtree: true, childList: true, attributes: true, characterData: true })
+  document.addEventListener('transitionrun', noteChange)
   const { violations } = await axe.run(options)
   // The observer is called after the change, so wait for those of the last rule.
   await Promise.resolve()
   changes.disconnect()
+  document.removeEventListener('transitionrun', noteChange)
   const faults = violations.map(({ id, nodes }) => `${id}: ${nodes.map(({ html }) => html.slice(0, 200)).join(' | ')}`)
   return { violations: faults, hasChanged }
 }
