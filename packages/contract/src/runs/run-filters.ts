@@ -1,7 +1,7 @@
 /**
  * The filters of the list of runs, each one row, in the order of the API's reference. API schemas, CLI flags, and
- * addresses and fields of the console are made from these rows. To add a filter, add its row; the type check names the
- * place in the store that lacks its condition. There are no schemas here, because pages load this file.
+ * addresses and fields of the console are made from these rows. To add a filter, add its row. There are no schemas
+ * here, because pages load this file.
  */
 import { LIMITS } from '../engine/limits.ts'
 import { RUN_STATUSES } from '../engine/words.ts'
@@ -13,7 +13,8 @@ const ONE_TEXT = { kind: 'text', max: LIMITS.searchChars } as const
 
 /**
  * `by`: how the store finds its runs. `index`: by an indexed column. `lookup`: by a separate query. `scan`: by reading
- * columns of a bounded number of runs. `trait`: like `scan`, by names from the run's events.
+ * columns of a bounded number of runs. `trait`: like `scan`, by names from the run's events. The type check names the
+ * missing condition of an `index` or a `scan`. A `trait` needs none, and a `lookup` is in RunCriteria and `listRuns`.
  */
 export type RunFilterRow = FilterRow & {
   by: 'index' | 'lookup' | 'scan' | 'trait'
@@ -44,6 +45,7 @@ export const RUN_FILTERS = {
     kind: 'text',
     max: LIMITS.textChars,
     by: 'lookup',
+    former: 'session',
     describes: 'The former name of session',
     address: null,
   },

@@ -201,7 +201,7 @@ async function readAll(storage: Storage, environments: string[]) {
           return { byTime: byTime.map(withoutSeq), byArrival: byArrival.rows.map(withoutSeq), closing }
         }),
       )
-      const { rows: withGaps } = await storage.listRuns(environment, { hasGaps: true }, page)
+      const { rows: withGaps } = await storage.listRuns(environment, { completeness: 'GAPS' }, page)
       const records = await storage.listIssueRecords(environment, {}, { limit: 10, after: null })
       return {
         runs,

@@ -16,7 +16,7 @@ import type { ApprovalReader } from '../approvals/approval-reader.ts'
 import { refuse, type Refusal } from '../web/reply-error.ts'
 import { namedApprovals } from '../approvals/decide.ts'
 import { parquetFile, createParquetFiles } from './parquet-file.ts'
-import { isFindable, runCriteriaOf } from '../runs/operator-runs.ts'
+import { runCriteriaOf } from '../runs/operator-runs.ts'
 import type { OperatorDeps } from '../web/operator-serve.ts'
 import type { Deps } from '../web/deps.ts'
 import { holderOf } from '../tenants/rate-limit.ts'
@@ -43,7 +43,7 @@ export function exportsRoutes(app: FastifyInstance, deps: OperatorDeps, { curren
   serve('exportEnvironment', async ({ query, request, reply, environment, workspace, actor, at, audit }) => {
     const { after, ...exportQuery } = query
     const filter = runCriteriaOf(exportQuery, at, actor)
-    if (!isFindable(exportQuery)) return refuse('invalid_request', `A filter ${UNSTORABLE}, so no run matches`)
+    if (filter === null) return refuse('invalid_request', `A filter ${UNSTORABLE}, so no run matches`)
     const from = after === undefined ? null : readMark(after)
     if (from === null && after !== undefined) return refuse('invalid_cursor')
     const name = `tacho-${fileTime(at)}.jsonl`
@@ -67,7 +67,7 @@ export function exportsRoutes(app: FastifyInstance, deps: OperatorDeps, { curren
   serve('exportParquet', async ({ query, request, reply, environment, workspace, actor, at, audit }) => {
     const { table, ...exportQuery } = query
     const filter = runCriteriaOf(exportQuery, at, actor)
-    if (!isFindable(exportQuery)) return refuse('invalid_request', `A filter ${UNSTORABLE}, so no run matches`)
+    if (filter === null) return refuse('invalid_request', `A filter ${UNSTORABLE}, so no run matches`)
     const begin = async () => {
       await storage.appendAudit(audit(environment.id, { filters: Object.keys(exportQuery), table }))
       return parquetFile(parquetFiles, deps, {

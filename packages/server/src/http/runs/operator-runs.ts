@@ -1,6 +1,6 @@
 import { LIMITS } from '@tacho/contract/engine/limits.ts'
 import type { RunFilter as RunFilterQuery } from '@tacho/contract/runs/operator-run.ts'
-import { runFiltersBy } from '@tacho/contract/runs/run-filters.ts'
+import { RUN_FILTERS, runFiltersBy } from '@tacho/contract/runs/run-filters.ts'
 import { readScoreFilter } from '@tacho/contract/runs/score-filter.ts'
 import type { RunView } from '@tacho/contract/runs/run-view.ts'
 import type { StalledRule } from '@tacho/contract/runs/stalled-rule.ts'
@@ -11,10 +11,11 @@ import { estimatorOf } from '../../prices/price-table.ts'
 import type { RunPlace, RunRow, RunsRead, RunCriteria, RunScan, RunViewRow, AgentRow } from '../../storage/runs/runs.ts'
 import { readUncosted } from '../../storage/runs/usage.ts'
 import { shownCosts } from './shown-cost.ts'
-import { refuseField, optionalTimeOf } from '../web/field.ts'
+import { refuseField, optionalTimeOf, storedFilter } from '../web/field.ts'
 import { readPage, NOTHING, listById, listPage } from '../web/paging.ts'
 import type { OperatorDeps } from '../web/operator-serve.ts'
 import { isStorableText } from '../../domain/web/text.ts'
+import { pick } from '../../domain/web/shown.ts'
 import { isoTime } from '../../storage/engine/times.ts'
 import { uuidv7 } from '../../storage/engine/uuid.ts'
 import { foundOr, refuse } from '../web/reply-error.ts'
@@ -34,12 +35,12 @@ export function operatorRunsRoutes(deps: OperatorDeps): void {
   serve('listOperatorRuns', async ({ query, environment, workspace, actor, at, paging }) => {
     const { scoreOrder, sort = 'newest' } = query
     const chosen = runCriteriaOf(query, at, actor)
+    if (chosen === null) return NOTHING
     if (scoreOrder !== undefined && chosen.score === undefined) return refuseField('scoreOrder', 'needs score')
     if (sort !== 'newest' && scoreOrder !== undefined) return refuseField('sort', 'cannot be given with scoreOrder')
     if (sort !== 'newest' && chosen.status === 'RUNNING') return refuseField('sort', 'lists only runs that ended')
     const rankedBy = sort === 'newest' ? undefined : { by: sort, runsLookedAt: LIMITS.runsLookedAt }
     const filter = { ...chosen, scoreOrder, rankedBy }
-    if (!isFindable(query)) return NOTHING
     const byShownCost = shownCosts(deps, environment.workspaceId)
     const { rows, nextCursor, scores } = await readPage(
       paging,
@@ -80,25 +81,22 @@ export function operatorRunsRoutes(deps: OperatorDeps): void {
   }
 }
 
-export function runCriteriaOf(query: RunFilterQuery, now: number, by: Judge): RunCriteria {
-  const { activity, session: sessionId = query.sessionId, user: userId, agent, q, agentId } = query
-  const from = optionalTimeOf('from', query.from)
-  const to = optionalTimeOf('to', query.to)
-  const approvalsLookedAt = query.hasApprovals === undefined ? undefined : LIMITS.searchedApprovals
-  const { status = activity && 'RUNNING' } = query
-  const stalledAt = activity && now
-  const score = query.score === undefined ? undefined : readScoreFilter(query.score)
+/** Null: no stored row can contain one of the texts. */
+export function runCriteriaOf(query: RunFilterQuery, now: number, by: Judge): RunCriteria | null {
+  const filter = storedFilter(RUN_FILTERS, query)
+  if (filter === null) return null
+  const { activity, status = activity && 'RUNNING', hasApprovals, unjudged } = filter
+  const score = filter.score === undefined ? undefined : readScoreFilter(filter.score)
   if (score === null) throw refuseField('score', 'must be a name, or a name and a comparison such as helpful<0.5')
-  const { unscored, share } = query
-  const unjudged = query.unjudged === undefined ? undefined : { name: query.unjudged, by: judgeOf(by) }
-  const criteria = { agentId, agent, sessionId, userId, status, from, to, search: q, stalledAt }
-  const hasGaps = query.completeness === 'GAPS' || undefined
-  return { ...criteria, hasGaps, approvalsLookedAt, scan: scanOf(query), score, unscored, unjudged, share }
-}
-
-/** False: no stored row can contain such a text. */
-export function isFindable(query: RunFilterQuery): boolean {
-  return Object.values(query).every((value) => typeof value !== 'string' || isStorableText(value))
+  return {
+    ...pick(filter, ...runFiltersBy('index'), 'agent', 'q', 'unscored', 'share'),
+    status,
+    stalledAt: activity && now,
+    approvalsLookedAt: hasApprovals && LIMITS.searchedApprovals,
+    scan: scanOf(query),
+    score,
+    unjudged: unjudged === undefined ? undefined : { name: unjudged, by: judgeOf(by) },
+  }
 }
 
 const SCANNED: ReadonlySet<string> = new Set([...runFiltersBy('scan'), ...runFiltersBy('trait')])

@@ -1,7 +1,8 @@
 import type { RunStatus } from '@tacho/contract/runs/run.ts'
 import type { ScoreFilter } from '@tacho/contract/runs/score-filter.ts'
 import type { RunSort } from '@tacho/contract/engine/words.ts'
-import type { RunFiltersBy, RunFilterValues } from '@tacho/contract/runs/run-filters.ts'
+import type { RUN_FILTERS, RunFiltersBy, RunFilterValues } from '@tacho/contract/runs/run-filters.ts'
+import type { StoredFilter } from '@tacho/contract/web/filter.ts'
 import type { RunView } from '@tacho/contract/runs/run-view.ts'
 import type { Page, PageAfter, PatchOf, RowFor } from '../engine/page.ts'
 import type { Judge } from './scores.ts'
@@ -45,21 +46,9 @@ export type GapRow = Pick<
 >
 export type GapFilter = Pick<RunCriteria, 'agentId' | 'from' | 'to'>
 
-export interface RunCriteria {
-  /** Prefix of the external run id, or an exact session id, agent id or name. Bounded by LIMITS.searched…. */
-  search?: string | undefined
-  /** Internal id. */
-  agentId?: string | undefined
-  /** External id or name. The search is bounded by LIMITS.searchedAgents…. */
-  agent?: string | undefined
-  status?: RunStatus | undefined
+export interface RunCriteria extends Pick<StoredFilter<typeof RUN_FILTERS>, RunFiltersBy<'index'> | 'agent' | 'q'> {
   /** A run that the stalled rule closed counts as RUNNING. */
   onlyOutcomesEnd?: boolean | undefined
-  sessionId?: string | undefined
-  userId?: string | undefined
-  hasGaps?: true | undefined
-  from?: number | undefined
-  to?: number | undefined
   /** Only runs of the newest requests for approval: this many requests are examined. */
   approvalsLookedAt?: number | undefined
   /** Needs `scan`. */

@@ -68,7 +68,7 @@ test('texts too long for an index are stored and found', async () => {
     assert.deepEqual(await append(storage, env, { ...sent, agentName: `${long}z` }), ['duplicate'])
     const run = await runOf(storage, env)
     assert.deepEqual([run.sessionId, run.agentName, run.differingRetries], [long, long, 1])
-    assert.deepEqual((await storage.listRuns(env, { sessionId: long }, { limit: 2, after: null })).rows, [run])
+    assert.deepEqual((await storage.listRuns(env, { session: long }, { limit: 2, after: null })).rows, [run])
     const [hour] = (await storage.readUsage(env, 0, 2 * NOON, { limit: 9, after: null })).rows
     assert.ok(hour)
   })

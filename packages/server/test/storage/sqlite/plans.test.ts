@@ -59,21 +59,21 @@ test('a page of runs comes in order from the index of its filter, with any time 
     [{}, 'runs_by_start'],
     [{ agentId: 'a' }, 'runs_by_agent'],
     [{ status: 'FAILED' }, 'runs_by_status'],
-    [{ sessionId: 's' }, 'runs_by_session'],
+    [{ session: 's' }, 'runs_by_session'],
     [{ agentId: 'a', status: 'FAILED' }, 'runs_by_agent_and_status'],
-    [{ agentId: 'a', status: 'FAILED', sessionId: 's' }, 'runs_by_session'],
-    [{ hasGaps: true }, 'runs_with_gaps'],
-    [{ hasGaps: true, status: 'FAILED' }, 'runs_with_gaps'],
-    [{ hasGaps: true, agentId: 'a' }, 'runs_with_gaps_of_agent'],
-    [{ hasGaps: true, agentId: 'a', status: 'FAILED' }, 'runs_with_gaps_of_agent'],
-    [{ hasGaps: true, sessionId: 's' }, 'runs_by_session'],
+    [{ agentId: 'a', status: 'FAILED', session: 's' }, 'runs_by_session'],
+    [{ completeness: 'GAPS' }, 'runs_with_gaps'],
+    [{ completeness: 'GAPS', status: 'FAILED' }, 'runs_with_gaps'],
+    [{ completeness: 'GAPS', agentId: 'a' }, 'runs_with_gaps_of_agent'],
+    [{ completeness: 'GAPS', agentId: 'a', status: 'FAILED' }, 'runs_with_gaps_of_agent'],
+    [{ completeness: 'GAPS', session: 's' }, 'runs_by_session'],
   ]
   for (const [filter, index] of filters) {
     for (const span of [{}, { from: 1 }, { to: 9 }, { from: 1, to: 9 }]) {
       for (const after of [null, { startedAt: 5, id: UUID }]) {
         const page = { limit: 10, after }
         const plans = await plansOf('listRuns', 'env', { ...filter, ...span }, page)
-        const isOfGaps = filter.hasGaps && filter.status === undefined && filter.sessionId === undefined
+        const isOfGaps = filter.completeness && filter.status === undefined && filter.session === undefined
         if (isOfGaps) plans.push(...(await plansOf('listGaps', 'env', { agentId: filter.agentId, ...span }, page)))
         for (const plan of plans) {
           assert.match(plan, new RegExp(`INDEX ${index} `), plan)
@@ -216,7 +216,7 @@ test('each part of a search of runs uses an index, and sorts only its bounded ca
   ).run(UUID)
   for (const after of [null, { startedAt: 5, id: UUID }]) {
     for (const filter of [{}, { status: 'FAILED' }, { from: 1, to: 9 }] as RunCriteria[]) {
-      const plans = await plansOf('listRuns', 'env', { search: 'text', ...filter }, { limit: 10, after })
+      const plans = await plansOf('listRuns', 'env', { q: 'text', ...filter }, { limit: 10, after })
       const [ids = '', session = '', keys = '', names = '', agent = ''] = plans
       assert.match(
         ids,

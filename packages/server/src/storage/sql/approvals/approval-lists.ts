@@ -67,7 +67,6 @@ async function listApprovals(
 ): Promise<Page<ApprovalRow>> {
   const byDeadline = filter.status === 'PENDING'
   const givenFilters = await filterConditions(CONDITIONS, sql, environmentId, filter)
-  if (givenFilters === null) return { rows: [], more: false }
   const params = { ...givenFilters.params, env: environmentId, time: after?.time, id: after?.id }
   const conditions = [
     'environment_id = :env',

@@ -109,7 +109,7 @@ export type FilterConditions<Filter> = {
   ) => Clause | Promise<Clause>
 }
 
-/** The conditions of the filters that are set. Null: one of them seeks an empty list, so no row matches. */
+/** The conditions of the filters that are set, and their parameters. */
 export async function filterConditions<Filter extends object>(
   conditionsOf: FilterConditions<Filter>,
   ...within: [sql: Sql, environmentId: string, filter: Filter]
@@ -121,9 +121,9 @@ export async function filterConditions<Filter extends object>(
     const wanted = filter[name]
     if (wanted === undefined) continue
     const [condition, value = null] = await conditionsOf[name](wanted!, ...within)
-    if (Array.isArray(value) && value.length === 0) return null
-    conditions.push(condition)
-    params[name] = value
+    const isNothing = Array.isArray(value) && value.length === 0
+    conditions.push(isNothing ? 'false' : condition)
+    params[name] = isNothing ? null : value
   }
   return { conditions, params }
 }

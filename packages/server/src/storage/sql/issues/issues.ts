@@ -72,7 +72,6 @@ async function listIssues(
     // Older issues come last in the other order. As a condition, it would make SQLite choose another index than the filter's.
     ...(!byFirst && { from: undefined }),
   })
-  if (givenFilters === null) return { rows: [], more: false }
   const { lastSeen, firstSeen, id } = after ?? {}
   const params = { ...givenFilters.params, env: environmentId, id, ...(byFirst ? { firstSeen } : { lastSeen }) }
   const conditions = [

@@ -3,7 +3,9 @@ import {
   lookup,
   contains,
   conditionsGiven,
+  filterConditions,
   selectList,
+  type FilterConditions,
   type NamedParams,
   type SqlFragment,
   type Sql,
@@ -73,7 +75,7 @@ export async function findByUuid(sql: Sql, environmentId: string, uuid: string):
 }
 
 export async function listRuns(sql: Sql, environmentId: string, filter: SqlFilter, page: RunPage): Promise<RunsRead> {
-  const { search, agent, ...otherFilters } = filter
+  const { q, agent, ...otherFilters } = filter
   if (filter.onlyOutcomesEnd && filter.status === 'RUNNING') {
     const { status, ...others } = filter
     const silent = () => listRuns(sql, environmentId, { ...others, isRuleClosed: true }, page)
@@ -83,9 +85,7 @@ export async function listRuns(sql: Sql, environmentId: string, filter: SqlFilte
     return firstRuns([before, open, await silent()], filter, page)
   }
   const list = (ofAgent: PlainFilter): Promise<RunsRead> =>
-    search === undefined
-      ? pageOfRuns(sql, environmentId, ofAgent, page)
-      : searchRuns(sql, environmentId, search, ofAgent, page)
+    q === undefined ? pageOfRuns(sql, environmentId, ofAgent, page) : searchRuns(sql, environmentId, q, ofAgent, page)
   if (agent === undefined) return list(otherFilters)
   const foundPages: RunsRead[] = []
   for (const agentId of await agentsNamed(sql, environmentId, agent)) {
@@ -96,11 +96,11 @@ export async function listRuns(sql: Sql, environmentId: string, filter: SqlFilte
 }
 
 async function listGaps(sql: Sql, environmentId: string, filter: GapFilter, page: RunPage) {
-  const { text, params } = runsWhere(sql, environmentId, { ...filter, hasGaps: true }, page)
+  const { text, params } = await runsWhere(sql, environmentId, { ...filter, completeness: 'GAPS' }, page)
   return sql.page<GapRow>(withAgents(GAP_COLUMNS, text, newestFirst), { ...params, most: page.limit + 1 }, page.limit)
 }
 
-type PlainFilter = Omit<SqlFilter, 'search' | 'agent'>
+type PlainFilter = Omit<SqlFilter, 'q' | 'agent'>
 
 interface SqlFilter extends RunCriteria {
   isRuleClosed?: boolean
@@ -126,8 +126,8 @@ function byNewest(one: RunPlace, other: RunPlace): number {
 async function searchRuns(sql: Sql, environmentId: string, search: string, filter: PlainFilter, page: RunPage) {
   const foundPages = [await pageOfRuns(sql, environmentId, filter, page, namedRuns(environmentId, search))]
   // No run has two sessions or two agents, so skip the query. It would scan all runs of one of them.
-  if (filter.sessionId === undefined || filter.sessionId === search) {
-    foundPages.push(await pageOfRuns(sql, environmentId, { ...filter, sessionId: search }, page))
+  if (filter.session === undefined || filter.session === search) {
+    foundPages.push(await pageOfRuns(sql, environmentId, { ...filter, session: search }, page))
   }
   for (const agentId of await agentsNamed(sql, environmentId, search)) {
     if (filter.agentId !== undefined && filter.agentId !== agentId) continue
@@ -179,7 +179,7 @@ async function pageOfRuns(sql: Sql, environmentId: string, filter: PlainFilter, 
   const ranked = await rankedRunsOf(sql, environmentId, filter, page, named)
   const order = ranked?.order ?? newestFirst
   const columns = ranked === null ? COLUMNS : `${COLUMNS}, r.rank`
-  const { text: runs, params } = runsWhere(sql, environmentId, filter, page, named, ranked)
+  const { text: runs, params } = await runsWhere(sql, environmentId, filter, page, named, ranked)
   if (scan === undefined) {
     const all = { ...params, most: page.limit + 1 }
     const plainPage = await sql.page<RunRow>(withAgents(columns, runs, order), all, page.limit)
@@ -227,13 +227,21 @@ async function rankedRunsOf(
 
 /** Runs that an index finds, if they are few; null: they are many; 'all': there is no such filter. */
 async function fewIndexedRuns(sql: Sql, environmentId: string, filter: PlainFilter, named: SqlFragment | undefined) {
-  const { agentId, status, sessionId, userId, hasGaps, approvalsLookedAt, from, to, scan, rankedBy } = filter
+  const { approvalsLookedAt, scan, rankedBy } = filter
   const isBounded = named !== undefined || approvalsLookedAt !== undefined
-  const isFiltered = [agentId, status, sessionId, userId, hasGaps, from, to].some((value) => value !== undefined)
+  const isFiltered = runFiltersBy('index').some((name) => filter[name] !== undefined)
   if (!isBounded && !isFiltered) return scan === undefined ? 'all' : null
   const looked = rankedBy?.runsLookedAt ?? 0
   // `:few` is the limit of the inner query; `:most` that of the outer one.
-  const { text, params } = runsWhere(sql, environmentId, filter, { limit: looked, after: null }, named, null, ':few')
+  const { text, params } = await runsWhere(
+    sql,
+    environmentId,
+    filter,
+    { limit: looked, after: null },
+    named,
+    null,
+    ':few',
+  )
   const fewRuns = { text, params: { ...params, few: looked } }
   if (isBounded) return fewRuns
   const past = { ...params, few: looked + 1, looked }
@@ -247,20 +255,26 @@ const newestFirst: RunOrder = (alias) => `ORDER BY ${alias}started_at DESC, ${al
 const withAgents = (columns: string, runs: string, order: RunOrder) =>
   `SELECT ${columns} FROM (${runs}) r ${WITH_AGENT} ${order('r.')}`
 
+/** Keeps the planner off the status index: few runs have gaps, but all may have the status. */
+const UNINDEXED_STATUS = { sqlite: '+status = :status', postgres: `status || '' = :status` }
+
 /** One condition for each filter that an index answers. */
-const INDEXED: Record<RunFiltersBy<'index'>, string> = {
-  agentId: 'agent_id = :agentId',
-  session: 'session_key = :sessionKey',
-  user: 'user_key = :userKey',
-  from: 'started_at >= :from',
-  to: 'started_at < :to',
-  status: 'status = :status',
+const INDEXED: FilterConditions<Pick<RunCriteria, RunFiltersBy<'index'>>> = {
+  agentId: (id) => ['agent_id = :agentId', id],
+  session: (id) => ['session_key = :session', textKey(id)],
+  user: (id) => ['user_key = :user', textKey(id)],
+  from: (time) => ['started_at >= :from', time],
+  to: (time) => ['started_at < :to', time],
+  status: (status, { dialect }, _, { completeness }) => [
+    completeness === undefined ? 'status = :status' : UNINDEXED_STATUS[dialect],
+    status,
+  ],
   // A literal, because only a literal lets the planner use the partial indexes.
-  completeness: 'has_gaps = 1',
+  completeness: () => ['has_gaps = 1'],
 }
 
 /** Selects the runs that match all filters that need no scan. The caller adds the value of the limit. */
-function runsWhere(
+async function runsWhere(
   sql: Sql,
   environmentId: string,
   filter: PlainFilter,
@@ -268,22 +282,18 @@ function runsWhere(
   named?: SqlFragment,
   ranked: RankedRuns | null = null,
   limit = ':most',
-): SqlFragment {
-  const { approvalsLookedAt } = filter
+): Promise<SqlFragment> {
+  const { approvalsLookedAt, status, isRuleClosed, onlyOutcomesEnd } = filter
   const asked = approvalsLookedAt === undefined ? null : askedRuns(sql, environmentId, approvalsLookedAt)
   const source = ranked?.runs ?? named ?? asked ?? ALL_RUNS
   const others = [named, asked].flatMap((other) => (other && other !== source ? other : []))
-  const { agentId, status, sessionId, userId, hasGaps, isRuleClosed, onlyOutcomesEnd, from, to } = filter
-  const sessionKey = sessionId === undefined ? null : textKey(sessionId)
-  const userKey = userId === undefined ? null : textKey(userId)
+  const indexed = await filterConditions(INDEXED, sql, environmentId, filter)
   const place = ranked === null && after ? { startedAt: after.startedAt, id: after.id } : {}
-  const filterParams: NamedParams = { env: environmentId, agentId, status, sessionKey, userKey, from, to, ...place }
+  const filterParams: NamedParams = { env: environmentId, ...indexed.params, ...place }
   const params: NamedParams = Object.assign(filterParams, source.params, ...others.map((other) => other.params))
-  const { status: ofStatus, completeness, ...plain } = INDEXED
   const conditions = [
     'environment_id = :env',
-    ...Object.values(plain),
-    ...(hasGaps ? [completeness, UNINDEXED_STATUS[sql.dialect]] : [ofStatus]),
+    ...indexed.conditions,
     ...(isRuleClosed ? ['rule_closed_at IS NOT NULL'] : []),
     ...(!isRuleClosed && onlyOutcomesEnd && status !== undefined ? ['rule_closed_at IS NULL'] : []),
     ...others.map((other) => `run_id IN (SELECT run_id FROM ${other.text})`),
@@ -295,9 +305,6 @@ function runsWhere(
     params,
   }
 }
-
-/** Keeps the planner off the status index: few runs have gaps, but all may have the status. */
-const UNINDEXED_STATUS = { sqlite: '+status = :status', postgres: `status || '' = :status` }
 
 /** Filters with a statement of their own. */
 type OwnScan = 'activity' | 'score' | 'unscored' | 'unjudged' | 'share'

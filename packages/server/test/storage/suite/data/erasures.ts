@@ -232,7 +232,7 @@ export function erasuresSuite(open: OpenStorage) {
         const found = newFailure({ clientId: 'erased client', eventId: 'f' })
         assert.equal(await storage().recordFailures(env, 'gone', [found], NOON), 1)
         await deleteAll(storage(), await erase(storage(), env, subject))
-        const { rows } = await storage().listRuns(env, { hasGaps: true }, { limit: 10, after: null })
+        const { rows } = await storage().listRuns(env, { completeness: 'GAPS' }, { limit: 10, after: null })
         assert.deepEqual(
           rows.map(({ runId }) => runId),
           ['kept'],

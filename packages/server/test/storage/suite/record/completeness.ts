@@ -22,7 +22,7 @@ export function completenessSuite(open: OpenStorage) {
     async function found(env: string) {
       const run = await runOf(storage(), env)
       const { recorders, drops: _, ...counts } = toCompleteness(run)
-      const { rows } = await storage().listRuns(env, { hasGaps: true }, { limit: 10, after: null })
+      const { rows } = await storage().listRuns(env, { completeness: 'GAPS' }, { limit: 10, after: null })
       assert.equal(rows.length, counts.state === 'GAPS' ? 1 : 0, 'the filter agrees')
       const gaps = await storage().listGaps(env, {}, { limit: 10, after: null })
       const { id, runId, startedAt, agentId, agentName, agentDisplayName } = run

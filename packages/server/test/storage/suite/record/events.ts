@@ -197,7 +197,7 @@ export function eventsSuite(open: OpenStorage) {
       assert.deepEqual(await append(storage(), env, sent), ['duplicate'])
       const found = await storage().findEvent(env, sent.runId, sent.eventId)
       assert.equal(found?.event.payload, sent.payload)
-      const filter = { sessionId: sent.sessionId ?? '', agentId: found.run.agentId }
+      const filter = { session: sent.sessionId ?? '', agentId: found.run.agentId }
       assert.deepEqual((await storage().listRuns(env, filter, { limit: 2, after: null })).rows, [found.run])
     })
 

@@ -30,7 +30,7 @@ export function runListsSuite(open: OpenStorage) {
           event({ runId: `run ${n}`, agentId: `a${n}`, agentName, sessionId, time: NOON + n }),
         )
       }
-      for (const filter of [{}, { sessionId }, { search: 'run' }]) {
+      for (const filter of [{}, { session: sessionId }, { q: 'run' }]) {
         const first = await storage().listRuns(env, filter, { limit: 100, after: null })
         assert.deepEqual([first.rows.map(({ runId }) => runId), first.more], [['run 7'], true])
         const second = await storage().listRuns(env, filter, { limit: 100, after: first.rows[0] ?? null })
@@ -93,7 +93,7 @@ export function runListsSuite(open: OpenStorage) {
       assert.deepEqual(await found({ hasErrors: 'true' }), ['bad'])
       assert.deepEqual(await found({ tool: 'refund' }), ['bad', 'long'])
       assert.deepEqual(await found({ tool: 'refund', policyId: 'p"1\n' }), ['bad'])
-      assert.deepEqual(await found({ tool: 'refund', minLengthMs: 1 }, { search: 'lo' }), ['long'])
+      assert.deepEqual(await found({ tool: 'refund', minLengthMs: 1 }, { q: 'lo' }), ['long'])
       for (const tool of ['refun', 'efund', 'm', 'refund"', '\n', 'REFUND']) {
         assert.deepEqual(await found({ tool }), [], tool)
       }
@@ -106,7 +106,7 @@ export function runListsSuite(open: OpenStorage) {
       const env = newId()
       const runs = [1, 2, 3].map((n) => event({ runId: `run ${n}`, time: NOON + n }))
       await append(storage(), env, event({ runId: 'last', failure: sampleFailure() }), ...runs)
-      for (const filter of [{}, { agent: 'Support bot' }, { search: 'Support bot' }]) {
+      for (const filter of [{}, { agent: 'Support bot' }, { q: 'Support bot' }]) {
         const scanned = { ...filter, scan: { ...NO_SCAN, hasErrors: 'true' as const } }
         const first = await storage().listRuns(env, scanned, { limit: 5, after: null })
         assert.deepEqual([first.rows, first.more, first.lookedTo?.startedAt], [[], true, NOON + 1])
@@ -127,10 +127,10 @@ export function runListsSuite(open: OpenStorage) {
       const found = async (filter: RunCriteria) =>
         (await walk(env, { ...filter, approvalsLookedAt: 5 }, 1)).map(({ runId }) => runId).toSorted()
       assert.deepEqual(await found({}), ['asked', 'asked twice'])
-      assert.deepEqual(await found({ search: 'asked t' }), ['asked twice'])
+      assert.deepEqual(await found({ q: 'asked t' }), ['asked twice'])
       assert.deepEqual(await found({ status: 'FAILED' }), [])
       assert.deepEqual(await found({ scan: { ...NO_SCAN, minLengthMs: 1 } }), [])
-      assert.deepEqual(await found({ search: 'not' }), [])
+      assert.deepEqual(await found({ q: 'not' }), [])
     })
 
     test('is ordered newest first, then by internal id; each page continues where the last ended', async () => {
@@ -176,14 +176,14 @@ export function runListsSuite(open: OpenStorage) {
             const what = `${by} ${runsLookedAt} ${limit}`
             assert.deepEqual(await found({}), all, what)
             assert.deepEqual(await found({ agent: 'odd' }), odd, what)
-            assert.deepEqual(await found({ status: 'COMPLETED', sessionId: 'small' }), ['r3', 'r2', 'r1'], what)
+            assert.deepEqual(await found({ status: 'COMPLETED', session: 'small' }), ['r3', 'r2', 'r1'], what)
             assert.deepEqual(await found({ status: 'FAILED' }), [], what)
             assert.deepEqual(await found({ from: NOON + 1_000, to: NOON + 5_000 }), ['r6', 'r3', 'r1'], what)
             const scan = { ...NO_SCAN, runsLookedAt, minLengthMs: 2 }
             assert.deepEqual(await found({ scan }), ['r6', ...middle, 'r2'], what)
             assert.deepEqual(await found({ scan, agent: 'odd' }), odd.slice(0, 2), what)
-            assert.deepEqual(await found({ search: 'r3' }), ['r3'], what)
-            assert.deepEqual(await found({ search: 'odd' }), odd, what)
+            assert.deepEqual(await found({ q: 'r3' }), ['r3'], what)
+            assert.deepEqual(await found({ q: 'odd' }), odd, what)
           }
         }
       }
@@ -230,12 +230,12 @@ export function runListsSuite(open: OpenStorage) {
         [{ agentId }, (row) => row.agentId === agentId],
         [{ status: 'RUNNING' }, (row) => row.status === 'RUNNING'],
         [{ status: 'FAILED' }, (row) => row.status === 'FAILED'],
-        [{ sessionId: 's 1' }, (row) => row.sessionId === 's 1'],
+        [{ session: 's 1' }, (row) => row.sessionId === 's 1'],
         [{ from: NOON + 2 }, (row) => row.startedAt >= NOON + 2],
         [{ to: NOON + 2 }, (row) => row.startedAt < NOON + 2],
         [{ from: NOON + 1, to: NOON + 4 }, (row) => row.startedAt >= NOON + 1 && row.startedAt < NOON + 4],
         [
-          { agentId, status: 'CANCELLED', from: NOON + 1, to: NOON + 5, sessionId: 's 1' },
+          { agentId, status: 'CANCELLED', from: NOON + 1, to: NOON + 5, session: 's 1' },
           (row) =>
             row.agentId === agentId && row.status === 'CANCELLED' && row.sessionId === 's 1' && row.startedAt > NOON,
         ],
@@ -243,7 +243,7 @@ export function runListsSuite(open: OpenStorage) {
         [{ agent: 'agent 1' }, (row) => row.agentId === agentId],
         [{ agent: 'Support bot', status: 'CANCELLED' }, (row) => row.status === 'CANCELLED'],
         [{ agent: 'agent 1', agentId: newId() }, () => false],
-        [{ sessionId: 'unknown' }, () => false],
+        [{ session: 'unknown' }, () => false],
       ]
       for (const [filter, fits] of filters) {
         const expected = rows.filter(fits)
@@ -269,7 +269,7 @@ export function runListsSuite(open: OpenStorage) {
       ]
       for (const [n, given] of stored.entries()) await append(storage(), env, event({ ...given, time: NOON + n }))
       const found = async (search: string, filter: RunCriteria = {}) =>
-        (await walk(env, { search, ...filter }, 100)).map(({ runId }) => runId)
+        (await walk(env, { q: search, ...filter }, 100)).map(({ runId }) => runId)
       assert.deepEqual(await found('order-1'), ['by id and name', 'by name', 'by id', 'other', 'order-10', 'order-1'])
       assert.deepEqual(await found('order'), ['order_1', 'order-10', 'order-1'])
       assert.deepEqual(await found('order_'), ['order_1'])
@@ -278,16 +278,16 @@ export function runListsSuite(open: OpenStorage) {
       assert.deepEqual(await found('Clerk'), ['by id'])
       assert.deepEqual(await found('last \u{10ffff}'), ['last \u{10ffff}\u{10ffff}!', 'last \u{10ffff}'])
       assert.deepEqual(await found('\u{10ffff}'), ['\u{10ffff}'])
-      assert.deepEqual((await storage().listRuns(newId(), { search: 'order' }, { limit: 9, after: null })).rows, [])
+      assert.deepEqual((await storage().listRuns(newId(), { q: 'order' }, { limit: 9, after: null })).rows, [])
 
       assert.deepEqual(await found('order-1', { from: NOON + 1, to: NOON + 6 }), ['by id', 'other', 'order-10'])
-      assert.deepEqual(await found('order-1', { sessionId: 'order-1' }), ['other', 'order-10'])
-      assert.deepEqual(await found('order-1', { sessionId: 'order-10' }), [])
+      assert.deepEqual(await found('order-1', { session: 'order-1' }), ['other', 'order-10'])
+      assert.deepEqual(await found('order-1', { session: 'order-10' }), [])
       assert.deepEqual(await found('order-1', { status: 'FAILED' }), [])
       const { agentId } = await runOf(storage(), env, 'by id')
       assert.deepEqual(await found('order-1', { agentId }), ['by id'])
       for (const limit of [1, 2, 4, 6]) {
-        const rows = await walk(env, { search: 'order-1' }, limit)
+        const rows = await walk(env, { q: 'order-1' }, limit)
         assert.deepEqual(
           rows.map(({ runId }) => runId),
           await found('order-1'),
@@ -301,10 +301,10 @@ export function runListsSuite(open: OpenStorage) {
         return event({ runId: `r-${String(n).padStart(5, '0')}`, time: NOON - n })
       })
       await append(storage(), env, ...runs)
-      const rows = await walk(env, { search: 'r-' }, 400)
+      const rows = await walk(env, { q: 'r-' }, 400)
       assert.equal(rows.length, LIMITS.searchedRunIds)
       assert.deepEqual([rows[0]?.runId, rows.at(-1)?.runId], ['r-00001', `r-0${LIMITS.searchedRunIds}`])
-      assert.equal((await walk(env, { search: 'r-00000' }, 400)).length, 1)
+      assert.equal((await walk(env, { q: 'r-00000' }, 400)).length, 1)
     })
 
     test('pages through every run stored before the first page, whatever is stored meanwhile', async () => {

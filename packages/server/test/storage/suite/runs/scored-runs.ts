@@ -59,7 +59,7 @@ export function scoredRunsSuite(open: OpenStorage) {
       assert.equal(await found(env, { unscored: 'helpful' }), 'ec')
       assert.equal(await found(env, { unscored: 'helpful', score: { name: 'tone', compare: null, value: null } }), 'c')
       assert.equal(await found(env, { score: { name: 'accuracy', compare: null, value: null }, agent: 'one' }), 'ba')
-      assert.equal(await found(env, { score: { name: 'accuracy', compare: null, value: null }, search: 'c' }), 'c')
+      assert.equal(await found(env, { score: { name: 'accuracy', compare: null, value: null }, q: 'c' }), 'c')
       assert.equal(await found(newId(), { score: { name: 'accuracy', compare: null, value: null } }), '')
     })
 
@@ -79,7 +79,7 @@ export function scoredRunsSuite(open: OpenStorage) {
       assert.equal(await walk({ scoreOrder: 'lowest' }), 'cba')
       assert.equal(await walk({ scoreOrder: 'highest' }), 'abc')
       assert.equal(await walk({ scoreOrder: 'lowest', agent: 'one' }), 'ba')
-      assert.equal(await walk({ scoreOrder: 'highest', search: 'b' }), 'b')
+      assert.equal(await walk({ scoreOrder: 'highest', q: 'b' }), 'b')
       assert.equal(await walk({ scoreOrder: 'highest', status: 'COMPLETED' }), '')
       assert.equal(await walk({ scoreOrder: 'lowest', score: { ...score, compare: '>', value: 0 } }), 'ba')
       // After a page that ends at the scan limit, the next page continues there.
