@@ -1,6 +1,5 @@
 import type { FastifyRequest } from 'fastify'
-import { entryBy } from '../../storage/people/audit-entry.ts'
-import type { AuditEntry } from '../../storage/people/operators.ts'
+import { entryBy, type AuditEntry } from '../../storage/people/operators.ts'
 
 export interface Acting {
   scope: {

@@ -13,7 +13,6 @@ import { listById, listPage, byNumber } from '../web/paging.ts'
 import type { OperatorDeps } from '../web/operator-serve.ts'
 
 export const NO_POLICY = refuse('not_found', 'The workspace does not have this policy')
-const DAMAGED = 'Write another one, or restore a backup'
 const TWO_DO_WHAT =
   'Only a policy with the action REQUIRE_APPROVAL can need two approvers: send approvers 1, or that action'
 const NO_VERSION = refuse('not_found', 'The policy does not have this version')
@@ -80,9 +79,7 @@ export function policiesRoutes({ serve, storage, bodyValidator }: OperatorDeps):
   }
 
   async function findVersion(workspaceId: string, policyId: string, version: string) {
-    const row = foundOr(await storage.findPolicyVersion(workspaceId, policyId, Number(version)), NO_VERSION)
-    if (row.damaged) throw refuse('configuration_damaged', `The stored version ${version} is damaged. ${DAMAGED}`)
-    return row
+    return intactOr(await storage.findPolicyVersion(workspaceId, policyId, Number(version)), NO_VERSION)
   }
 }
 
@@ -144,6 +141,17 @@ export async function checkCondition(
   const faults = await bodyValidator.conditionFaults(condition, holderOf(request))
   if ('ok' in faults) throw refuse(faults.code, faults.detail)
   if (faults[0]) throw refuse('invalid_request', `condition ${faults[0].message}`, { errors: faults })
+}
+
+/** The version of a policy or a prompt, or an error if it is missing or damaged. */
+export function intactOr<Version extends { number: number; damaged?: true }>(
+  row: Version | null,
+  none: Refusal,
+): Version {
+  const version = foundOr(row, none)
+  if (!version.damaged) return version
+  const detail = `The stored version ${version.number} is damaged. Write another one, or restore a backup`
+  throw refuse('configuration_damaged', detail)
 }
 
 export function newerVersion(newest: { version: string; author: string }): Refusal {

@@ -8,12 +8,11 @@ import { uuidv7 } from '../../storage/engine/uuid.ts'
 import type { NewPromptVersionRow } from '../../storage/policies/policies.ts'
 import { foundOr, refuse } from '../web/reply-error.ts'
 import { refuseField } from '../web/field.ts'
-import { newerVersion } from './policies.ts'
+import { intactOr, newerVersion } from './policies.ts'
 import { listById, listPage, byNumber, NOTHING } from '../web/paging.ts'
 import type { OperatorDeps } from '../web/operator-serve.ts'
 
 export const NO_PROMPT = refuse('not_found', 'The workspace does not have this prompt')
-const DAMAGED = 'Write another one, or restore a backup'
 const NO_VERSION = refuse('not_found', 'The prompt does not have this version')
 
 export function promptsRoutes(deps: OperatorDeps): void {
@@ -77,9 +76,7 @@ export function promptsRoutes(deps: OperatorDeps): void {
   }
 
   async function findVersion(workspaceId: string, promptId: string, version: string) {
-    const row = foundOr(await storage.findPromptVersion(workspaceId, promptId, Number(version)), NO_VERSION)
-    if (row.damaged) throw refuse('configuration_damaged', `The stored version ${version} is damaged. ${DAMAGED}`)
-    return row
+    return intactOr(await storage.findPromptVersion(workspaceId, promptId, Number(version)), NO_VERSION)
   }
 }
 

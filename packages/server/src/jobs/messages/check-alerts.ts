@@ -5,7 +5,7 @@ import { endedRuns, failedText, failureComparison, isDifferent, type Share } fro
 import { alertNews, nextAlert, periodStart } from '../../domain/messages/alert.ts'
 import { type PriceTable, estimatorOf } from '../../prices/price-table.ts'
 import type { AlertRow, AlertRule, AlertWindow } from '../../storage/messages/messages.ts'
-import { entryBy } from '../../storage/people/audit-entry.ts'
+import { entryBy } from '../../storage/people/operators.ts'
 import type { ShareOutcomes } from '../../storage/policies/deployments.ts'
 import { StorageError } from '../../storage/engine/store.ts'
 import type { WorkHold, WorkItem } from '../../storage/engine/work.ts'

@@ -5,6 +5,7 @@ import type { Invitation, Operator } from '@tacho/contract/people/operator.ts'
 import type { Session } from '@tacho/contract/people/sign-in.ts'
 import type { OperatorToken } from '@tacho/contract/people/token.ts'
 import type { RowFor } from '../engine/page.ts'
+import { uuidv7 } from '../engine/uuid.ts'
 
 export interface MemberRow extends Omit<RowFor<Operator>, 'twoFactor' | 'fromGroups' | 'deactivated'> {
   twoFactor: number
@@ -189,6 +190,19 @@ export interface AuditEntry {
   requestId: string
   /** The caller's address by the proxy settings; null: the service itself, or an entry of an earlier version. */
   address: string | null
+}
+
+/** A new entry of the audit log. `detail` must have no secrets, payloads or comments. */
+export function entryBy(
+  actor: { kind: AuditEntry['actorKind']; id: string; name: string },
+  scope: Pick<AuditEntry, 'at' | 'workspaceId' | 'environmentId'>,
+  act: Pick<AuditEntry, 'action' | 'targetKind' | 'targetId'> & { detail: object },
+  request: { id: string; ip?: string | null },
+): AuditEntry {
+  const { kind: actorKind, id: actorId, name: actorName } = actor
+  const detail = JSON.stringify(act.detail)
+  const [requestId, address] = [request.id, request.ip ?? null]
+  return { id: uuidv7(scope.at), ...scope, actorKind, actorId, actorName, ...act, detail, requestId, address }
 }
 
 export type AuditFilter = StoredFilter<typeof AUDIT_FILTERS>

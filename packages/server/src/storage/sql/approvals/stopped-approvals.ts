@@ -4,8 +4,7 @@
  * under it.
  */
 import { stopMessage } from '@tacho/contract/engine/words.ts'
-import { entryBy } from '../../people/audit-entry.ts'
-import type { AuditEntry } from '../../people/operators.ts'
+import { entryBy, type AuditEntry } from '../../people/operators.ts'
 import type { StopRow } from '../../policies/policies.ts'
 import { NIL_UUID } from '../../engine/uuid.ts'
 import { write, type Sql } from '../engine/sql.ts'

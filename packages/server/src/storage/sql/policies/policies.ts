@@ -27,9 +27,6 @@ const SELECT_POLICY = `SELECT p.workspace_id AS "workspaceId", p.created_at AS "
   FROM policies p
   JOIN policy_versions v ON v.workspace_id = p.workspace_id AND v.policy_id = p.id AND v.number = p.newest`
 
-/** Locks the policy's row: only the transaction that holds it numbers versions. */
-const LOCK = 'UPDATE policies SET newest = newest WHERE workspace_id = :workspaceId AND id = :policyId'
-
 type JoinedPolicy = PolicyVersionRow & { workspaceId: string; policyCreatedAt: number; archivedAt: number | null }
 
 function toPolicy(sql: Sql, { workspaceId, policyCreatedAt, archivedAt, ...version }: JoinedPolicy): PolicyRow {
@@ -58,7 +55,7 @@ async function createPolicy(
   return 'created'
 }
 
-async function createPolicyVersion(
+function createPolicyVersion(
   sql: Sql,
   workspaceId: string,
   policyId: string,
@@ -66,18 +63,45 @@ async function createPolicyVersion(
   follows: number | null,
   audit: AuditEntry[],
 ): Promise<SavedVersion<PolicyVersionRow> | null> {
-  await sql.run(LOCK, { workspaceId, policyId })
-  const policy = await findPolicy(sql, workspaceId, policyId)
-  if (policy === null) return null
-  const { newest } = policy
-  if (CONTENT.every((field) => newest[field] === version[field])) return { outcome: 'unchanged', version: newest }
+  return addVersion(sql, 'policies', { workspaceId, id: policyId, follows, audit }, findPolicy, {
+    isSame: (newest) => CONTENT.every((field) => newest[field] === version[field]),
+    async insert(number) {
+      const saved: PolicyVersionRow = { policyId, number, importedAt: null, ...version }
+      await insertRows(sql, 'policy_versions', [{ workspaceId, ...saved }])
+      return saved
+    },
+  })
+}
+
+interface NewVersion<Version> {
+  isSame(newest: Version): boolean
+  insert(number: number): Promise<Version>
+}
+
+/** Adds a version to a policy or a prompt. Null: there is no such item. */
+export async function addVersion<Version extends { number: number }>(
+  sql: Sql,
+  table: 'policies' | 'prompts',
+  { audit, follows, ...place }: { workspaceId: string; id: string; follows: number | null; audit: AuditEntry[] },
+  find: (sql: Sql, workspaceId: string, id: string) => Promise<{ newest: Version } | null>,
+  { isSame, insert }: NewVersion<Version>,
+): Promise<SavedVersion<Version> | null> {
+  await lockVersions(sql, table, place)
+  const item = await find(sql, place.workspaceId, place.id)
+  if (item === null) return null
+  const { newest } = item
+  if (isSame(newest)) return { outcome: 'unchanged', version: newest }
   if (follows !== null && follows !== newest.number) return { outcome: 'conflict', version: newest }
-  const saved: PolicyVersionRow = { policyId, number: newest.number + 1, importedAt: null, ...version }
-  await insertRows(sql, 'policy_versions', [{ workspaceId, ...saved }])
-  const grow = 'UPDATE policies SET newest = :number WHERE workspace_id = :workspaceId AND id = :policyId'
-  await sql.run(grow, { number: saved.number, workspaceId, policyId })
+  const version = await insert(newest.number + 1)
+  const grow = `UPDATE ${table} SET newest = :number WHERE workspace_id = :workspaceId AND id = :id`
+  await sql.run(grow, { number: version.number, ...place })
   await insertAudit(sql, audit)
-  return { outcome: 'created', version: saved }
+  return { outcome: 'created', version }
+}
+
+/** Locks the row of a policy or a prompt: only the transaction that holds it numbers versions. */
+function lockVersions(sql: Sql, table: 'policies' | 'prompts', place: { workspaceId: string; id: string }) {
+  return sql.run(`UPDATE ${table} SET newest = newest WHERE workspace_id = :workspaceId AND id = :id`, place)
 }
 
 const CONTENT = [
@@ -127,7 +151,7 @@ async function archivePolicy(
   archivedAt: number | null,
   audit: AuditEntry[],
 ): Promise<PolicyRow | { deployedIn: string } | null> {
-  await sql.run(LOCK, { workspaceId, policyId })
+  await lockVersions(sql, 'policies', { workspaceId, id: policyId })
   const policy = await findPolicy(sql, workspaceId, policyId)
   if (policy === null || (archivedAt === null) === (policy.archivedAt === null)) return policy
   const deployed = archivedAt === null ? null : await deployedIn(sql, workspaceId, 'policy', policyId)

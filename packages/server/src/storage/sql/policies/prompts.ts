@@ -18,6 +18,7 @@ import { insertRows } from '../engine/rows.ts'
 import { nameOf, takeSum } from '../engine/row-sums.ts'
 import { findWorkspace } from '../tenants/workspaces.ts'
 import { deployedIn } from './deployments.ts'
+import { addVersion } from './policies.ts'
 
 export const promptsActs = {
   ...read({ listPrompts, findPrompt, listPromptVersions, findPromptVersion }),
@@ -74,7 +75,7 @@ async function createPrompt(
   return 'created'
 }
 
-async function createPromptVersion(
+function createPromptVersion(
   sql: Sql,
   workspaceId: string,
   promptId: string,
@@ -82,19 +83,11 @@ async function createPromptVersion(
   follows: number | null,
   audit: AuditEntry[],
 ): Promise<SavedVersion<PromptVersionInfo> | null> {
-  const lock = 'UPDATE prompts SET newest = newest WHERE workspace_id = :workspaceId AND id = :promptId'
-  await sql.run(lock, { workspaceId, promptId })
-  const prompt = await findPrompt(sql, workspaceId, promptId)
-  if (prompt === null) return null
-  const { newest } = prompt
-  if (!newest.damaged && newest.contentHash === measureContent(version.content).contentHash)
-    return { outcome: 'unchanged', version: newest }
-  if (follows !== null && follows !== newest.number) return { outcome: 'conflict', version: newest }
-  const saved = await insertVersion(sql, workspaceId, promptId, newest.number + 1, version)
-  const grow = 'UPDATE prompts SET newest = :number WHERE workspace_id = :workspaceId AND id = :promptId'
-  await sql.run(grow, { number: saved.number, workspaceId, promptId })
-  await insertAudit(sql, audit)
-  return { outcome: 'created', version: saved }
+  const { contentHash } = measureContent(version.content)
+  return addVersion(sql, 'prompts', { workspaceId, id: promptId, follows, audit }, findPrompt, {
+    isSame: (newest) => !newest.damaged && newest.contentHash === contentHash,
+    insert: (number) => insertVersion(sql, workspaceId, promptId, number, version),
+  })
 }
 
 async function insertVersion(
