@@ -1,6 +1,6 @@
 import { eachItem, taken } from '@tacho/client/items.ts'
 import { LIMITS } from '@tacho/contract/engine/limits.ts'
-import { SEARCH_FILTERS } from '@tacho/contract/runs/run-filters.ts'
+import { SEARCH_FILTERS } from '@tacho/contract/runs/search-filters.ts'
 import type { SearchHit, SearchSettings } from '@tacho/contract/runs/search.ts'
 import { EVENT_TYPE_WORDS } from '@tacho/contract/engine/words.ts'
 import { Option, type Command } from 'commander'

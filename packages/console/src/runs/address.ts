@@ -2,7 +2,8 @@
 import type { RunStatus } from '@tacho/contract/runs/run.ts'
 import { RUN_SORTS } from '@tacho/contract/engine/words.ts'
 import { readScoreFilter } from '@tacho/contract/runs/score-filter.ts'
-import { RUN_FILTERS, SEARCH_FILTERS } from '@tacho/contract/runs/run-filters.ts'
+import { RUN_FILTERS } from '@tacho/contract/runs/run-filters.ts'
+import { SEARCH_FILTERS } from '@tacho/contract/runs/search-filters.ts'
 import type { FilterAddress } from '@tacho/contract/web/filter.ts'
 import { readFilters, readRange, type Range, type Since, textOf } from '../web/address.ts'
 

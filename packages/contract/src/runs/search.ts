@@ -3,7 +3,7 @@ import { EventRow } from '../record/event.ts'
 import { cursor, filterSchemas, id, nextCursor, nullableText, nullableTime, pageLimit } from '../web/fields.ts'
 import { LIMITS } from '../engine/limits.ts'
 import { Run } from './run.ts'
-import { SEARCH_FILTERS } from './run-filters.ts'
+import { SEARCH_FILTERS } from './search-filters.ts'
 import type { OperatorRoute } from '../web/route.ts'
 import { EnvironmentParams } from '../tenants/workspace.ts'
 

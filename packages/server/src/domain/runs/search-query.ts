@@ -6,7 +6,7 @@
  *   value: "text" | text        words that stand side by side
  */
 import { LIMITS } from '@tacho/contract/engine/limits.ts'
-import { SEARCH_FIELDS, type SearchField } from '@tacho/contract/runs/run-filters.ts'
+import { SEARCH_FIELDS, type SearchField } from '@tacho/contract/runs/search-filters.ts'
 import { wordsOf, type SearchClause } from '../../storage/runs/search.ts'
 
 export type ParsedQuery = { ok: true; clauses: SearchClause[] } | { ok: false; position: number; message: string }

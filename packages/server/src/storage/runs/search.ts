@@ -1,5 +1,5 @@
 import type { SnippetPart } from '@tacho/contract/runs/search.ts'
-import type { SearchField } from '@tacho/contract/runs/run-filters.ts'
+import type { SearchField } from '@tacho/contract/runs/search-filters.ts'
 import { LIMITS } from '@tacho/contract/engine/limits.ts'
 import type { EventRowRead, TimelinePlace, StoredEvent } from '../record/events.ts'
 import type { Page, PageAfter } from '../engine/page.ts'
