@@ -228,7 +228,7 @@ describe('scores', { skip: withoutChromium }, () => {
     await assertLooks(second.page, 'a run with a hidden score')
     // The page goes on before a judgement is stored, and stores one after the other.
     const lastStored = second.page.waitForResponse(
-      (response) => response.request().method() === 'POST' && /\/quick-18\/scores\/give$/.test(response.url()),
+      (response) => response.request().method() === 'POST' && response.url().endsWith('/quick-18/scores/give'),
     )
     // The queue of the second judge has the same runs.
     await second.page.goto(`${tacho.home}/judge?name=speed&agent=quick`)
