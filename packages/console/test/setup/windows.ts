@@ -88,15 +88,13 @@ async function newWindow(browser: Browser, kind: string, options: BrowserContext
   return window
 }
 
-const EVENTS = [
-  ...['console', 'dialog', 'download', 'framenavigated', 'load', 'pageerror', 'popup'],
-  ...['request', 'requestfailed', 'requestfinished', 'response', 'websocket', 'worker'],
-]
+const PAGE_EVENTS = ['console', 'dialog', 'download', 'framenavigated', 'load', 'pageerror', 'popup', 'worker']
+const NETWORK_EVENTS = ['request', 'requestfailed', 'requestfinished', 'response', 'websocket']
 
 /** Makes a window like a new one. False if that is not possible. */
 async function empty({ page, context, devTools, isChanged }: TestWindow, serverUrl: string): Promise<boolean> {
   if (isChanged || context.pages().length > 1 || context.serviceWorkers().length > 0) return false
-  for (const name of EVENTS) page.removeAllListeners(name)
+  for (const name of [...PAGE_EVENTS, ...NETWORK_EVENTS]) page.removeAllListeners(name)
   await page.unrouteAll()
   // A page of the same server, because the browser would start another process for about:blank.
   await page.goto(`${serverUrl}/healthz`)
