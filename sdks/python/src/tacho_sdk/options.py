@@ -5,12 +5,12 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 from urllib.parse import urlsplit
 
 from .delivery.proxy import LOOPBACK
 from .exact import exact_text
+from .inner_class import inner_class
 from .limits import BATCH_BYTES, CLIENT_ID_CHARS, RELEASE_CHARS, TEXT_CHARS
 from .recording.mask import Masking
 from .recording.payload import Capture
@@ -24,7 +24,7 @@ GivenKey = str | Callable[[], str | Awaitable[str]]
 """A function is asked at first use, and again after the service refused the key."""
 
 
-@dataclass(frozen=True)
+@inner_class
 class Settings:
     """Holds no key. Times are in seconds."""
 
@@ -61,7 +61,7 @@ class Settings:
     spool: str | None
 
 
-@dataclass(frozen=True)
+@inner_class
 class Resolved:
     settings: Settings
     api_key: GivenKey

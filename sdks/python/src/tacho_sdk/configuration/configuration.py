@@ -76,6 +76,8 @@ class ToolLabels:
 
 @dataclass(frozen=True)
 class Configuration:
+    """What is deployed in an environment."""
+
     revision: str
     prompts: tuple[DeployedPrompt, ...]
     policies: tuple[Policy, ...]

@@ -10,7 +10,8 @@ import secrets
 import stat
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+
+from ..inner_class import inner_class
 
 # Twice the largest answer that is read.
 _FILE_BYTES_MAX = 64 * 1_048_576
@@ -18,7 +19,7 @@ _FILE_BYTES_MAX = 64 * 1_048_576
 _CLOCK_SECONDS = 300
 
 
-@dataclass(frozen=True)
+@inner_class
 class Kept:
     etag: str | None
     confirmed_at: float

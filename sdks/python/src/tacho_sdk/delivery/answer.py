@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Literal, TypeGuard
 
+from ..inner_class import inner_class
 from .transport import NoReply, Reply
 
 _CODE = re.compile(r"[a-z_]{1,40}\Z")
@@ -22,7 +23,7 @@ class PerEvent:
     """Retry without a backoff, because the events were corrected."""
 
 
-@dataclass(frozen=True)
+@inner_class
 class RetryAll:
     """Send all events again later."""
 
@@ -30,12 +31,12 @@ class RetryAll:
     why: str
 
 
-@dataclass(frozen=True)
+@inner_class
 class Split:
     """The whole batch was too large or not understood. Smaller batches show which event is at fault."""
 
 
-@dataclass(frozen=True)
+@inner_class
 class Stop:
     """The service refuses the key. Ask again only after a long time."""
 

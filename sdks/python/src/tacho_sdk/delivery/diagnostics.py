@@ -21,6 +21,8 @@ _logger = logging.getLogger("tacho")
 
 @dataclass(frozen=True)
 class Diagnostic:
+    """What a client reports about itself."""
+
     level: Level
     code: str
     """Stable; docs/sdk/delivery.md lists them."""

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any
 
+from ..inner_class import inner_class
 from ..limits import BATCH_EVENTS
 from .answer import Verdict, verdict_of
 from .queue import QueuedItem, Recorder
 from .transport import NoReply, Reply
 
 
-@dataclass(frozen=True)
+@inner_class
 class Kind:
     noun: str
     """Noun in messages."""

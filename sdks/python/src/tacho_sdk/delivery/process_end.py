@@ -18,12 +18,13 @@ import os
 import signal
 import sys
 import threading
-from dataclasses import dataclass
 from types import FrameType
 from typing import Any, Protocol
 
+from ..inner_class import inner_class
 
-@dataclass(frozen=True)
+
+@inner_class
 class HowItEnds:
     cause: BaseException | str
     """The uncaught exception, or a text of the form `class: message`."""

@@ -5,14 +5,15 @@ from __future__ import annotations
 import base64
 import os
 import re
-from dataclasses import dataclass
 from urllib.parse import unquote, urlsplit
+
+from ..inner_class import inner_class
 
 # Names of this machine, which no proxy can reach.
 LOOPBACK = re.compile(r"(localhost|127\.\d+\.\d+\.\d+|::1)\Z")
 
 
-@dataclass(frozen=True)
+@inner_class
 class Proxy:
     host: str
     port: int

@@ -19,6 +19,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from ..inner_class import inner_class
 from ..limits import BATCH_BYTES
 from ..recording.event import PROTECTED_TYPES
 from ..recording.text import utf8_length
@@ -54,7 +55,7 @@ class FlushResult:
     """Events still queued when the time was up."""
 
 
-@dataclass(frozen=True)
+@inner_class
 class SenderSettings:
     base_url: str
     max_queued_events: int
@@ -64,7 +65,7 @@ class SenderSettings:
     compress: bool
 
 
-@dataclass(eq=False)
+@dataclass(eq=False, repr=False)
 class _Flush:
     up_to: int
     """Sequence number of the last event that it covers."""

@@ -19,6 +19,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol, TypeVar
 
+from ..inner_class import inner_class
 from ..recording.ids import Ids
 from . import process_end
 from .diagnostics import Diagnostics
@@ -52,7 +53,7 @@ class Kept(Protocol):
     def json(self) -> str: ...
 
 
-@dataclass(frozen=True)
+@inner_class
 class SpoolUser:
     """A queue whose items the spool stores."""
 
@@ -67,7 +68,7 @@ class SpoolUser:
     """Queues an item that a dead process left: its id, its line and its fields."""
 
 
-@dataclass(eq=False)
+@dataclass(eq=False, repr=False)
 class _Segment:
     file: str
     descriptor: int

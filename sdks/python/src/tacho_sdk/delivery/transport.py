@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from typing import Any, Literal, Protocol
 from urllib.parse import urlsplit
 
+from ..inner_class import inner_class
 from .lock import Lock
 from .proxy import Proxy, proxy_of
 
@@ -73,7 +74,7 @@ class Reply:
         return self.headers.get(name)
 
 
-@dataclass(frozen=True)
+@inner_class
 class NoReply:
     """The request got no usable answer. It may still have arrived."""
 

@@ -20,13 +20,14 @@ import re
 import time
 import uuid
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from email.utils import parsedate_to_datetime
 from typing import TYPE_CHECKING, Literal
 
 from ..delivery.issue_records import CLAIM_PREFIX
 from ..delivery.retry import wait_seconds
 from ..delivery.transport import NoReply, Reply, StopSignal
+from ..inner_class import inner_class
 from ..recording.plain import Json, dump, read_safely
 from ..recording.text import cut_text
 
@@ -50,7 +51,7 @@ _CLAIMS_MAX = 4
 _CLAIM_WAIT_MAX = 5.0
 
 
-@dataclass(frozen=True)
+@inner_class
 class ApprovalOutcome:
     outcome: Literal["approved", "pending", "rejected", "expired", "timeout", "unavailable", "aborted", "used"]
     """`used`: the tool ran, or another process runs it."""
@@ -66,7 +67,7 @@ class ApprovalOutcome:
     """When the approval ends, by this machine's clock. After that, nothing runs under it."""
 
 
-@dataclass(frozen=True)
+@inner_class
 class _Approval:
     id: str
     status: str
@@ -80,7 +81,7 @@ class _Refused(Exception):
         self.outcome = outcome
 
 
-@dataclass(frozen=True)
+@inner_class
 class Asking:
     request: dict[str, Json]
     """The body of POST /firewall-approvals, with the same `clientRequestId` in every retry and every process."""

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from ..delivery.issue_records import IssueReport
 from ..delivery.lock import Lock
+from ..inner_class import inner_class
 from ..recording.context import RunScope, Span, current_of
 from ..recording.run import Run, begin_scope
 
@@ -51,7 +52,7 @@ def is_cut(finish_reason: object) -> bool:
     return not isinstance(reason_text, str) or reason_text[:_REASON_CHARS].lower().replace("-", "_") not in _WHOLE
 
 
-@dataclass(frozen=True)
+@inner_class
 class Broken:
     """Why the arguments of a call may not be what the model meant."""
 
@@ -63,7 +64,7 @@ class Broken:
 _Key = tuple[str | None, str]
 
 
-@dataclass
+@dataclass(eq=False, repr=False)
 class Waiting:
     """A person decides about a call in the agent's framework."""
 

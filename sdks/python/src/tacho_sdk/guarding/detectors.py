@@ -12,6 +12,8 @@ _REPORTED_MAX = 1_000
 
 @dataclass(frozen=True)
 class Loop:
+    """When equal calls are a loop."""
+
     calls: int = 5
     """How many calls of one tool with the same input, including this one, make a loop. At least 2."""
     window: int = 20
@@ -33,6 +35,8 @@ class Budget:
 
 @dataclass(frozen=True)
 class Detection:
+    """What a detector found."""
+
     type: Literal["LOOP_DETECTED", "BUDGET_EXCEEDED"]
     action: DetectorAction
     reason_code: str

@@ -16,6 +16,7 @@ from ..configuration.source import RuntimeConfiguration
 from ..core import now_ms
 from ..delivery import process_end
 from ..delivery.issue_records import IssueRecords, IssueReport
+from ..inner_class import inner_class
 from ..policy.compile import compiled
 from ..policy.decide import decide
 from ..policy.facts import Facts
@@ -46,7 +47,7 @@ _OF_RUN = frozenset({"run.id", "run.cost", "run.totalTokens", "run.toolCalls", "
 _OF_AGENT = frozenset({"agent.id", "agent.name"})
 
 
-@dataclass(frozen=True)
+@inner_class
 class Rejection:
     """A person's rejection of one tool and input in a run."""
 
@@ -54,7 +55,7 @@ class Rejection:
     reason: str | None
 
 
-@dataclass
+@dataclass(eq=False, repr=False)
 class Watch:
     """The guard's state for one run."""
 

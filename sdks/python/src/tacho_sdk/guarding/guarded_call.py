@@ -9,7 +9,6 @@ One guarded call: one object from its input to its result. Its whole life, from 
            \\-----> running --> returned, failed, cancelled; without an end, it did not report back
 
 In detail:
-
   taken --policies, detectors--> ALLOW, WARN: admitted ------------------------> started --> succeeded, failed, paused
                             \\--> REQUIRE_APPROVAL --APPROVED, claimed, decided again-->/
                             |      ^      |  \\--no decision yet--> pending     |
@@ -26,13 +25,14 @@ from __future__ import annotations
 import inspect
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 from ..core import Core
 from ..delivery.issue_records import IssueReport
 from ..delivery.transport import StopSignal
 from ..exact import exact_text
+from ..inner_class import inner_class
 from ..recording.context import RunScope, Span, current_of
 from ..recording.plain import read_safely
 from ..recording.run import Run, WithinBlock, begin_scope, failure_of, is_pending, outcome_of
@@ -48,7 +48,7 @@ from .rules import Authorization, CallDecision, Rules
 from .taped import decided_elsewhere, refuse_elsewhere, taped
 
 
-@dataclass(frozen=True)
+@inner_class
 class Request:
     """The call that is to run."""
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
 from ..exact import class_name, exact_number, exact_text
+from ..inner_class import inner_class
 from ..policy.decide import Decision
 from ..policy.plain_json import NotPlainJson
 from ..recording.plain import Json, read_of_error, read_safely
@@ -18,7 +18,7 @@ from .verdict import Verdict
 _CALL_ID = re.compile(r"[\x21-\x7e]{1,255}\Z")
 
 
-@dataclass(frozen=True)
+@inner_class
 class Call:
     """A call that has not run yet."""
 
@@ -62,7 +62,7 @@ def take(
     return Call(tool_name, form, visible, digest, seals, risk_signals, tool_call_id)
 
 
-@dataclass(frozen=True)
+@inner_class
 class Judged:
     decision: CallDecision
     verdict: Verdict

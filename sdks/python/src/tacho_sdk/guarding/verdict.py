@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Literal
 
+from ..inner_class import inner_class
 from ..policy.decide import ACTIONS, Decision
 from .detectors import Detection
 from .rules import Action
@@ -13,7 +14,7 @@ from .rules import Action
 Cause = Literal["policy", "loop_detected", "budget_exceeded", "not_configured"]
 
 
-@dataclass(frozen=True)
+@inner_class
 class Verdict:
     action: Action
     """The strictest action of policies and detectors."""

@@ -5,8 +5,9 @@ from __future__ import annotations
 import sys
 import unicodedata
 from bisect import bisect_right
-from dataclasses import dataclass
 from functools import cache
+
+from ..inner_class import inner_class
 
 Ranges = tuple[tuple[int, int], ...]
 """First and last code points, in order, without overlap."""
@@ -76,7 +77,7 @@ CATEGORIES = frozenset(
 )
 
 
-@dataclass(frozen=True)
+@inner_class
 class Item:
     """A part of a character class. `category`: all characters of a general category."""
 
@@ -85,7 +86,7 @@ class Item:
     is_negated: bool = False
 
 
-@dataclass(frozen=True)
+@inner_class
 class CharacterSet:
     items: tuple[Item, ...]
     is_negated: bool = False

@@ -5,10 +5,10 @@ from __future__ import annotations
 import re
 import zoneinfo
 from collections.abc import Callable
-from dataclasses import dataclass
 from datetime import datetime, timedelta, timezone
 from functools import cache
 
+from ..inner_class import inner_class
 from .times import Duration, Timestamp, civil_from_days, days_from_civil
 
 Zone = Callable[[int], int]
@@ -57,7 +57,7 @@ def _names() -> dict[str, str]:
     return {name.lower(): name for name in zoneinfo.available_timezones()}
 
 
-@dataclass(frozen=True)
+@inner_class
 class Shown:
     """The local time of a zone."""
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from dataclasses import dataclass
 
+from ..inner_class import inner_class
 from .build import TopNames, build
 from .check import check_types
 from .constants import check_constants
@@ -20,7 +21,7 @@ from .types import is_dynamic, show_type
 from .values import Failure, OutOfSteps, Scope, Step, Unreadable, UnreadableRead, Value
 
 
-@dataclass(frozen=True)
+@inner_class
 class Condition:
     """A checked condition, ready to evaluate. Stateless: any number of evaluations can share it."""
 
@@ -36,7 +37,7 @@ class Condition:
     """The only tools for which the condition can be true. It is false for all others without reading facts. Empty: any tool."""
 
 
-@dataclass(frozen=True)
+@inner_class
 class NotACondition:
     """Faults in source order, at least one."""
 

@@ -6,6 +6,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
+from ..inner_class import inner_class
 from .compile import Evaluation, evaluate_in, scope_of
 from .facts import Facts
 from .policy_set import ACTIONS, Action, Match, PolicyLike, policy_set
@@ -15,6 +16,8 @@ __all__ = ["ACTIONS", "Action", "Decision", "Match", "PolicyFailure", "PolicyLik
 
 @dataclass(frozen=True)
 class PolicyFailure:
+    """A policy whose condition failed."""
+
     policy_id: str
     name: str
     version: str
@@ -22,7 +25,7 @@ class PolicyFailure:
     counted_as_matched: bool
 
 
-@dataclass(frozen=True)
+@inner_class
 class Decision:
     action: Action
     matched: tuple[Match, ...]

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Literal
 
+from ..inner_class import inner_class
 from .values import Failure, OutOfSteps, Scope, Step, Unreadable, Value
 
 _Turn = Callable[[Step, Value], "Value | Failure"]
 Run = Callable[[list[Value], _Turn], "Value | Failure"]
 
 
-@dataclass(frozen=True)
+@inner_class
 class SoughtInput:
     """Restricts a loop to calls whose input has a value at a path: `c.input.id == tool.input.id && …`."""
 
@@ -23,7 +23,7 @@ class SoughtInput:
     """Reads no call, and spends no step."""
 
 
-@dataclass(frozen=True, eq=False)
+@inner_class
 class LoopParts:
     """A loop of a condition: its parts, and the cost of one turn."""
 

@@ -10,7 +10,7 @@ from .limits import PATTERN_INSTRUCTIONS
 from .pattern_syntax import Alternatives, Assert, Assertion, BadSyntax, Capture, Repeat, Sequence, Tree
 
 
-@dataclass
+@dataclass(eq=False, repr=False)
 class Instruction:
     op: Literal["fail", "match", "jump", "split", "assert", "character"]
     out: int = 0

@@ -6,9 +6,10 @@ result is only whether the pattern matches.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Literal, NoReturn
 
+from ..inner_class import inner_class
 from .characters import ALL, CATEGORIES, DIGIT, POSIX, SPACE, WORD, CharacterSet, Item, Ranges
 
 _REPEAT_MAX = 1_000
@@ -22,27 +23,27 @@ class BadSyntax(Exception):
 Assertion = Literal["begin line", "end line", "begin text", "end text", "boundary", "no boundary"]
 
 
-@dataclass(frozen=True)
+@inner_class
 class Assert:
     kind: Assertion
 
 
-@dataclass(frozen=True)
+@inner_class
 class Sequence:
     parts: tuple[Tree, ...]
 
 
-@dataclass(frozen=True)
+@inner_class
 class Alternatives:
     options: tuple[Tree, ...]
 
 
-@dataclass(frozen=True)
+@inner_class
 class Capture:
     body: Tree
 
 
-@dataclass(frozen=True)
+@inner_class
 class Repeat:
     body: Tree
     least: int
@@ -52,7 +53,7 @@ class Repeat:
 Tree = CharacterSet | Assert | Sequence | Alternatives | Capture | Repeat
 
 
-@dataclass(frozen=True)
+@inner_class
 class _Flags:
     ignores_case: bool = False
     is_multiline: bool = False

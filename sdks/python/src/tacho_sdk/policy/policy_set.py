@@ -36,6 +36,8 @@ class PolicyLike(Protocol):
 
 @dataclass(frozen=True)
 class Match:
+    """A policy that matched a call."""
+
     policy_id: str
     name: str
     version: str

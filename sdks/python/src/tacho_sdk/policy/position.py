@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+
+from ..inner_class import inner_class
 
 _LINE_END = re.compile(r"\r\n|\r|\n")
 
@@ -13,7 +14,7 @@ def units(text: str) -> int:
     return len(text) if text.isascii() else len(text) + sum(char > "\uffff" for char in text)
 
 
-@dataclass(frozen=True)
+@inner_class
 class Position:
     """`offset` and `end_offset` count from 0, `line` and `column` from 1."""
 
@@ -23,7 +24,7 @@ class Position:
     end_offset: int | None = None
 
 
-@dataclass(frozen=True)
+@inner_class
 class Fault:
     message: str
     position: Position

@@ -6,8 +6,9 @@ valid literals.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
+from ..inner_class import inner_class
 from .clock import TIMESTAMP_FIELDS, zone_of
 from .limits import COMPREHENSION_LEVELS, NESTING_LEVELS, PATTERN_FOLDED_CHARS, PATTERN_REPEATS
 from .parse import TOO_DEEP
@@ -44,7 +45,7 @@ def check_rules(root: Node, source: str, of_labels: bool) -> list[Fault]:
     return in_order(rules.faults)
 
 
-@dataclass(frozen=True)
+@inner_class
 class _Place:
     level: int
     loops: int

@@ -3,76 +3,77 @@
 from __future__ import annotations
 
 import typing
-from dataclasses import dataclass
+
+from ..inner_class import inner_class
 
 Literal = None | bool | str | int | float
 
 
-@dataclass(frozen=True, eq=False)
+@inner_class
 class Node:
     start: int
     end: int
 
 
-@dataclass(frozen=True, eq=False)
+@inner_class
 class LiteralNode(Node):
     value: Literal
 
 
-@dataclass(frozen=True, eq=False)
+@inner_class
 class NameNode(Node):
     name: str
 
 
-@dataclass(frozen=True, eq=False)
+@inner_class
 class FieldNode(Node):
     object: Node
     key: str
 
 
-@dataclass(frozen=True, eq=False)
+@inner_class
 class IndexNode(Node):
     object: Node
     key: Node
 
 
-@dataclass(frozen=True, eq=False)
+@inner_class
 class ListNode(Node):
     elements: list[Node]
 
 
-@dataclass(frozen=True, eq=False)
+@inner_class
 class MapNode(Node):
     entries: list[tuple[Node, Node]]
 
 
-@dataclass(frozen=True, eq=False)
+@inner_class
 class ChoiceNode(Node):
     condition: Node
     consequent: Node
     alternate: Node
 
 
-@dataclass(frozen=True, eq=False)
+@inner_class
 class UnaryNode(Node):
     operator: str
     operand: Node
 
 
-@dataclass(frozen=True, eq=False)
+@inner_class
 class BinaryNode(Node):
     operator: str
     left: Node
     right: Node
 
 
-@dataclass(frozen=True, eq=False)
+@inner_class
 class CallNode(Node):
     name: str
     values: list[Node]
 
 
-@dataclass(frozen=True, eq=False)
+@inner_class
 class MethodNode(Node):
     name: str
     receiver: Node

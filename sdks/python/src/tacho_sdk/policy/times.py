@@ -19,6 +19,8 @@ LONGEST_NUMBER = 100
 
 @dataclass(frozen=True)
 class Timestamp:
+    """A moment, as conditions compute with it."""
+
     nanos: int
     """Since 1970."""
 
@@ -33,6 +35,8 @@ class Timestamp:
 
 @dataclass(frozen=True)
 class Duration:
+    """A length of time, as conditions compute with it."""
+
     nanos: int
 
 

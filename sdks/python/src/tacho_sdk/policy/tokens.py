@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import math
 import re
-from dataclasses import dataclass
 from typing import Literal as Kind
 
+from ..inner_class import inner_class
 from .syntax import Literal
 
 
@@ -20,7 +20,7 @@ class SyntaxFault(Exception):
         self.end = end
 
 
-@dataclass(frozen=True)
+@inner_class
 class Token:
     kind: Kind["literal", "int", "name", "quoted name", "symbol", "end"]
     start: int

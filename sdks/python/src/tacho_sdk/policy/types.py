@@ -5,10 +5,10 @@ numbers are doubles and it has no times. Map keys are texts.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from ..inner_class import inner_class
 
 
-@dataclass(frozen=True)
+@inner_class
 class Type:
     name: str
     """bool, int, double, string, null, timestamp, duration, type, json, dyn, list or map."""

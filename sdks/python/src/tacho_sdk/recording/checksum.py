@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
 from itertools import accumulate
+
+from ..inner_class import inner_class
 
 # At most one of these stands between two groups of a number.
 _SEPARATOR = "[ \u00a0\u2000-\u200a\u202f.\u00b7\u2010-\u2015-]"
@@ -14,7 +15,7 @@ _GROUP = re.compile(r"[A-Z\d]+", re.ASCII | re.IGNORECASE)
 IsNumber = Callable[[int, int], bool]
 
 
-@dataclass(frozen=True)
+@inner_class
 class NumberForm:
     run: re.Pattern[str]
     """Matches a sequence of digit groups that may contain a number of this form."""

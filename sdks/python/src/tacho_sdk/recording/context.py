@@ -9,6 +9,7 @@ from dataclasses import dataclass, field, replace
 from typing import Protocol
 
 from ..delivery.queue import Recorder
+from ..inner_class import inner_class
 from ..shared import shared
 from .open_telemetry import Trace
 from .plain import read_safely
@@ -16,13 +17,13 @@ from .run_state import OpenCall, RunState
 from .usage import RunUsage
 
 
-@dataclass(frozen=True)
+@inner_class
 class Span:
     span_id: str
     parent_span_id: str | None
 
 
-@dataclass
+@dataclass(eq=False, repr=False)
 class Team:
     """The agents that act in one run. Events of the first agent do not name an agent."""
 
@@ -47,7 +48,7 @@ class Team:
 _MEMBERS_MAX = 100
 
 
-@dataclass(eq=False)
+@dataclass(eq=False, repr=False)
 class RunScope:
     """State that all events of a run share."""
 
@@ -92,7 +93,7 @@ class RunScope:
             read_safely(leave, None)
 
 
-@dataclass(frozen=True, eq=False)
+@inner_class
 class Context:
     owner: object
     """The lineage of the client: clients do not share runs."""

@@ -17,7 +17,7 @@ from .context import RunScope
 _MAX = 10_000
 
 
-@dataclass
+@dataclass(eq=False, repr=False)
 class _OpenRun:
     scope: RunScope
     has_block: bool

@@ -7,14 +7,14 @@ from __future__ import annotations
 
 import re
 import sys
-from dataclasses import dataclass
 
 from ..exact import exact_text
+from ..inner_class import inner_class
 
 _TRACEPARENT = re.compile(r"00-(?!0{32})([0-9a-f]{32})-(?!0{16})([0-9a-f]{16})-([0-9a-f]{2})\Z")
 
 
-@dataclass(frozen=True)
+@inner_class
 class Trace:
     trace_id: str
     """32 hex digits."""

@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
+from ..inner_class import inner_class
 from .usage import RunUsage
 
 _RECENT_MAX = 100
@@ -22,7 +23,7 @@ _HASH = re.compile(r"[0-9a-f]{32,128}\Z")
 _T = TypeVar("_T")
 
 
-@dataclass(frozen=True)
+@inner_class
 class OpenCall:
     """A call that waits for a person."""
 
@@ -42,7 +43,7 @@ class OpenCall:
     """Whether this process saw the call end."""
 
 
-@dataclass(eq=False)
+@dataclass(eq=False, repr=False)
 class _Numbers:
     """Numbers of calls that no other call may have."""
 
@@ -53,7 +54,7 @@ class _Numbers:
     """Spent numbers that are higher than the first free one."""
 
 
-@dataclass(eq=False)
+@dataclass(eq=False, repr=False)
 class RunState:
     """Shared by the scopes of a run in this process. The guard changes it under its lock."""
 

@@ -14,7 +14,7 @@ from .usage_shapes import TOKENS_MAX, call_usage
 _TOOLS_MAX = 1_000
 
 
-@dataclass
+@dataclass(eq=False, repr=False)
 class RunUsage:
     since: float
     """When the run began, by a monotonic clock in seconds, without the time between its processes."""

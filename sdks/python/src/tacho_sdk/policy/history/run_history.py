@@ -13,10 +13,10 @@ from __future__ import annotations
 import json
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from random import Random
 from typing import TYPE_CHECKING, Any
 
+from ...inner_class import inner_class
 from ..limits import INPUT_LEVELS, INPUT_VALUES
 from ..plain_json import NotPlainJson, copy_json
 from .call_index import CallIndex, is_indexed
@@ -50,7 +50,7 @@ Later = Callable[[Callable[[], bool]], bool]
 """Calls a function in later turns of the host's loop until it returns False. Returns False outside a loop."""
 
 
-@dataclass(frozen=True)
+@inner_class
 class HistoryCall:
     """A call that ran, or that was refused."""
 
