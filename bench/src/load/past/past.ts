@@ -1,6 +1,4 @@
 /** The process that decides calls by policies on the past of a run, with the policy engine or with handwritten rules. */
-import { setFlagsFromString } from 'node:v8'
-import { runInNewContext } from 'node:vm'
 import { decide, type Decision } from '@tacho/policy/decide.ts'
 import { type HistoryCall, RunHistory } from '@tacho/policy/history/run-history.ts'
 import { preparedFor } from '@tacho/policy/history/tool-labels.ts'
@@ -8,6 +6,7 @@ import { pastCase, type NextCall, type PastCase } from '../../benchmarks/past-po
 import { answer } from '../../child.ts'
 import { timesOf } from '../../stats.ts'
 import { RunByHand } from './by-hand.ts'
+import { collectGarbage } from '../../../../packages/server/test/setup/heap-growth.ts'
 
 export interface PastLoad {
   by: 'engine' | 'hand'
@@ -102,11 +101,6 @@ function timeOf(act: () => void): number {
   act()
   return performance.now() - from
 }
-
-setFlagsFromString('--expose-gc')
-const collectGarbage = runInNewContext('gc') as () => void
-// The decisions are compiled as in a host, which has no flag.
-setFlagsFromString('--no-expose-gc')
 
 function memoryOf({ said, calls }: PastCase, make: () => Judge): number {
   const used = () => {

@@ -1,13 +1,12 @@
 /** The HTTP address of a replay: its secret, and its answers that do not come from the tape. */
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { setFlagsFromString } from 'node:v8'
-import { runInNewContext } from 'node:vm'
 import { verdictLines } from '../../src/record/replay.ts'
 import { ReplayHost } from '../../src/record/tape/host.ts'
 import { replayCommand } from '../../src/record/tape/replay-command.ts'
 import type { ModelStep, Tape } from '../../src/record/tape/tape.ts'
 import { madeTape, readBack } from './made-tape.ts'
+import { collectGarbage } from '../../../server/test/setup/heap-growth.ts'
 
 const model: ModelStep = {
   step: 1,
@@ -183,10 +182,8 @@ function longTape(): Tape {
 
 test('after 10,000 calls by HTTP, the texts of the tape are held once', async () => {
   const tape = longTape()
-  setFlagsFromString('--expose-gc')
-  const collect = runInNewContext('gc') as () => void
   const held = () => {
-    collect()
+    collectGarbage()
     return process.memoryUsage().heapUsed
   }
   const before = held()

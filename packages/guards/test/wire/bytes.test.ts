@@ -6,12 +6,11 @@ import http, { type IncomingMessage } from 'node:http'
 import { Readable } from 'node:stream'
 import { test } from 'node:test'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { setFlagsFromString } from 'node:v8'
-import { runInNewContext } from 'node:vm'
 import { brotliCompressSync, gzipSync, zstdCompressSync } from 'node:zlib'
 import { BodyCopy, COPY_BYTES_MAX } from '../../src/wire/body-copy.ts'
 import { startRecordedWire } from './recorded-wire.ts'
 import { answerJson, chatAnswer, sha256 } from './scripted-model.ts'
+import { collectGarbage } from '../../../server/test/setup/heap-growth.ts'
 
 const QUESTION = JSON.stringify({ model: 'gpt-5', messages: [{ role: 'user', content: 'Hi' }] })
 
@@ -69,12 +68,10 @@ test('100 MB pass in both directions with the same hash, and are not held', asyn
     response.writeHead(200, { 'content-type': 'application/octet-stream' })
     Readable.from(pieces()).pipe(response)
   })
-  setFlagsFromString('--expose-gc')
-  const collect = runInNewContext('gc') as () => void
   const held = () => {
     // Collect twice, because a separate thread frees buffers after a collection, and the next collection waits for it.
-    collect()
-    collect()
+    collectGarbage()
+    collectGarbage()
     const { heapUsed, arrayBuffers } = process.memoryUsage()
     return heapUsed + arrayBuffers
   }

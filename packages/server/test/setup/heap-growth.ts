@@ -2,7 +2,10 @@ import { setFlagsFromString } from 'node:v8'
 import { runInNewContext } from 'node:vm'
 
 setFlagsFromString('--expose-gc')
-const collectGarbage = runInNewContext('gc') as () => void
+/** V8's collection, in a process that runs without its flag. */
+export const collectGarbage = runInNewContext('gc') as () => void
+// With the flag, V8 compiles Node's own code again in each thread to come, and a host has none.
+setFlagsFromString('--no-expose-gc')
 
 /** Number of bytes by which the work grows the heap of this thread. */
 export async function heapGrowth(work: () => Promise<void>): Promise<number> {

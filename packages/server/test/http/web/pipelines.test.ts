@@ -6,12 +6,11 @@ import { createServer, type ServerResponse } from 'node:http'
 import net, { type AddressInfo } from 'node:net'
 import { test, type TestContext } from 'node:test'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { setFlagsFromString } from 'node:v8'
-import { runInNewContext } from 'node:vm'
 import { LIMITS } from '@tacho/contract/engine/limits.ts'
 import { answerLast, boundPipelines } from '../../../src/http/web/connections.ts'
 import { eventually } from '../../setup/eventually.ts'
 import { event, startService } from '../../setup/service.ts'
+import { collectGarbage } from '../../setup/heap-growth.ts'
 
 const DOCUMENT = '/operator/v1/openapi.json'
 const SCRIPT = '/docs/assets/swagger-ui-bundle.js'
@@ -26,9 +25,6 @@ async function connect(t: TestContext, url: string): Promise<net.Socket> {
   await once(socket, 'connect')
   return socket
 }
-
-setFlagsFromString('--expose-gc')
-const collect = runInNewContext('gc') as () => void
 
 const requests = (path: string, count: number): string => `GET ${path} HTTP/1.1\r\nHost: tacho\r\n\r\n`.repeat(count)
 
@@ -83,7 +79,7 @@ test('a connection that waits for its next request keeps nothing of the last one
   socket.write(requests('/', 1))
   await eventually(() => responses.length === 1, 'the request')
   await eventually(() => {
-    collect()
+    collectGarbage()
     return responses[0]?.deref() === undefined
   }, 'its response to be collected')
 })
@@ -195,7 +191,7 @@ test('unread documents and files hold one copy in memory and no open file', asyn
   for (const path of [DOCUMENT, SCRIPT]) sizes.set(path, (await service.call(path)).text.length)
   const largest = Math.max(...sizes.values())
   const held = () => {
-    collect()
+    collectGarbage()
     return process.memoryUsage().arrayBuffers
   }
   const before = held()
