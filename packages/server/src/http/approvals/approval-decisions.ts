@@ -61,8 +61,8 @@ export function approvalDecisionsRoutes(deps: OperatorDeps, { feed }: ApprovalRe
       const unknown = chosen.unknown.map((id): DecisionOutcome => ({ id, outcome: 'not_found', approval: null }))
       return {
         items: [...decided.map((each) => toOutcome(each, now())), ...unknown],
-        // A request whose input differs stays pending, so sending the decision again would not help.
-        more: chosen.more && decided.some(({ outcome }) => outcome !== 'changed' && outcome !== 'mismatch'),
+        // If all stay pending, because inputs differ or a second person must approve, the same page would come again.
+        more: chosen.more && decided.some(({ approval }) => approval?.status !== 'PENDING'),
       }
     },
     auditRefused,

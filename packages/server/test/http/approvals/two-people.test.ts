@@ -2,6 +2,7 @@
 import assert from 'node:assert/strict'
 import { randomUUID } from 'node:crypto'
 import { test } from 'node:test'
+import { LIMITS } from '@tacho/contract/engine/limits.ts'
 import type { OperatorApproval } from '@tacho/contract/approvals/operator-approval.ts'
 import type { CreatedApiKey } from '@tacho/contract/tenants/api-key.ts'
 import type { CreatedOperatorToken } from '@tacho/contract/people/token.ts'
@@ -378,4 +379,17 @@ onBoth('several together get an outcome each, and policies say how many people t
     body: { ...kept, approvers: 1 },
   })
   assert.equal(one.body.approvers, 1)
+})
+
+onBoth('more requests than one decision takes are not sent again to who approved first', async (house) => {
+  const policyId = await forTwo(house)
+  const toolName = randomUUID()
+  const requests = Array.from({ length: LIMITS.decisionsMax + 1 }, () => ask(house, { policyId, toolName }))
+  await Promise.all(requests)
+  for (const outcome of ['first', 'same_person']) {
+    const body = { decision: 'APPROVED', toolName, inputHash: HASH }
+    const answer = replyOf('decideApprovals', await house.ada.post(`${base(house)}/approvals/decisions`, body))
+    assert.deepEqual(new Set(answer.items.map((item) => item.outcome)), new Set([outcome]))
+    assert.equal(answer.more, false)
+  }
 })
