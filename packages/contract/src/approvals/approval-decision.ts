@@ -101,7 +101,8 @@ export const DecisionOutcomes = Type.Object(
   {
     items: Type.Array(DecisionOutcome),
     more: Type.Boolean({
-      description: 'Whether more requests of that tool and input are pending: send the request again',
+      description:
+        'Whether more requests of that tool and input are pending: send the request again. False if all of these stay pending',
     }),
   },
   { $id: 'DecisionOutcomes' },

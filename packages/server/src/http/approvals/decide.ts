@@ -57,7 +57,7 @@ type DecideDeps = Pick<Deps, 'storage' | 'now' | 'configurations'>
 export function createDecide(deps: DecideDeps, feed: ApprovalFeed): Decide {
   const decideOnce = createDecideOnce(deps, feed)
   return async (by, rows, decision, seen, grant) => {
-    const decided = await decideOnce(by, rows, decision, seen, grant)
+    const decided = await decideOnce(by, rows, decision, seen, grant, true)
     // An input was recorded after the comparison. Unless the person named what they saw, compare the new input.
     const unseen = decided.flatMap(({ id, outcome }) => (outcome === 'changed' && !seen.has(id) ? [id] : []))
     if (unseen.length === 0) return decided
@@ -72,10 +72,13 @@ function environmentOf({ scope: { environment } }: Deciding) {
   return environment
 }
 
-function createDecideOnce({ storage, now, configurations }: DecideDeps, feed: ApprovalFeed): Decide {
+/** `mayRepeat`: the caller compares a changed input once more, so nothing is refused yet. */
+type DecideOnce = (...given: [...Parameters<Decide>, mayRepeat?: boolean]) => ReturnType<Decide>
+
+function createDecideOnce({ storage, now, configurations }: DecideDeps, feed: ApprovalFeed): DecideOnce {
   const policiesOfOtherTools = createPoliciesOfOtherTools(configurations.read)
   const findDiffering = createDiffering(storage)
-  return async (by, chosen, body, seen, grant) => {
+  return async (by, chosen, body, seen, grant, mayRepeat = false) => {
     const { decision, reason = null, confirmMismatch = false } = body
     const environment = environmentOf(by)
     const differing = await findDiffering(environment.id, chosen, body, seen)
@@ -120,7 +123,7 @@ function createDecideOnce({ storage, now, configurations }: DecideDeps, feed: Ap
     feed.look()
     const entries = decided.flatMap(({ id, outcome, approval: row }) => {
       if (row === null || outcome === 'decided' || outcome === 'first') return []
-      if (outcome === 'changed' && !seen.has(id)) return []
+      if (mayRepeat && outcome === 'changed' && !seen.has(id)) return []
       const why = outcome === 'changed' ? { input: 'changed' } : outcome === 'refused' ? {} : { why: outcome }
       return [entry(row, `approval.${verb}.refused`, { status: row.status, ...why })]
     })
