@@ -31,7 +31,7 @@ const MADE_IDS: Readonly<Record<string, { files: string[]; routes: (keyof typeof
     files: ['http/messages/webhooks.ts', 'storage/sql/messages/deliveries.ts'],
     routes: ['createWebhook', 'changeWebhook'],
   },
-  audit_log: { files: ['http/people/audit.ts'], routes: [] },
+  audit_log: { files: ['storage/people/operators.ts'], routes: [] },
 }
 
 const EXEMPT: Readonly<Record<string, string>> = {

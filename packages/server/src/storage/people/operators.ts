@@ -200,9 +200,10 @@ export function entryBy(
   request: { id: string; ip?: string | null },
 ): AuditEntry {
   const { kind: actorKind, id: actorId, name: actorName } = actor
+  const { at } = scope
   const detail = JSON.stringify(act.detail)
   const [requestId, address] = [request.id, request.ip ?? null]
-  return { id: uuidv7(scope.at), ...scope, actorKind, actorId, actorName, ...act, detail, requestId, address }
+  return { id: uuidv7(at), ...scope, actorKind, actorId, actorName, ...act, detail, requestId, address }
 }
 
 export type AuditFilter = StoredFilter<typeof AUDIT_FILTERS>
