@@ -73,7 +73,7 @@ function environmentOf({ scope: { environment } }: Deciding) {
 }
 
 /** `mayRepeat`: the caller compares a changed input once more, so nothing is refused yet. */
-type DecideOnce = (...given: [...Parameters<Decide>, mayRepeat?: boolean]) => ReturnType<Decide>
+type DecideOnce = (...decideArguments: [...Parameters<Decide>, mayRepeat?: boolean]) => ReturnType<Decide>
 
 function createDecideOnce({ storage, now, configurations }: DecideDeps, feed: ApprovalFeed): DecideOnce {
   const policiesOfOtherTools = createPoliciesOfOtherTools(configurations.read)
