@@ -84,7 +84,7 @@ describe('the history of approvals', { skip: withoutChromium }, () => {
       await row(tool).getByText(word).first().waitFor()
       await row(tool).getByText(sentence).waitFor()
     }
-    // Rows of all sessions stay until those of this one arrive.
+    // The list shows all sessions until the rows of this one arrive.
     await hindsight.getByRole('listitem').nth(7).waitFor({ state: 'detached' })
     assert.equal(await hindsight.getByRole('listitem').count(), 7)
     await assertLooks(page, 'approvals in hindsight')

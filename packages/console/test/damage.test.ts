@@ -95,7 +95,7 @@ describe('damage in the store', { skip: withoutChromium }, () => {
     await page.getByText('Damaged', { exact: true }).waitFor()
     await page.getByRole('textbox').first().fill('Be kind, hurt')
     await page.getByRole('button', { name: 'Save version 2' }).click()
-    // The head and the text below it say the version, one after the other.
+    // The head and the text below it both show the version, but not at the same moment.
     await page.getByText('version 2', { exact: true }).first().waitFor()
     await page.getByText('Damaged', { exact: true }).waitFor({ state: 'hidden' })
     await page.getByRole('button', { name: 'Versions' }).click()

@@ -422,7 +422,7 @@ describe('an environment without anything', { skip: withoutChromium }, () => {
     for (const name of ['Many runs fail', 'Cost doubled', 'A request waits', 'Budget of the month'])
       await rows.filter({ hasText: name }).waitFor()
     assert.equal(await rows.filter({ hasText: 'Runs stall' }).count(), 0)
-    // The webhooks are read again after the dialog has closed.
+    // The page reads the webhooks again after the dialog has closed.
     await page.getByText('No webhook sends alerts').waitFor({ state: 'detached' })
     // The webhook has only the messages of these alerts, and no signing secret, because Slack could not check one.
     assert.equal(await page.getByText(/^whsec_/).count(), 0)

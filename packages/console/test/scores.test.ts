@@ -108,7 +108,7 @@ describe('scores', { skip: withoutChromium }, () => {
     await filter.fill('accuracy')
     await page.getByLabel('Order').selectOption('Highest score first')
     await page.waitForURL(/scoreOrder=highest/)
-    // Rows stay in the order before until the answer arrives.
+    // The rows keep the earlier order until the answer arrives.
     await rows.nth(1).filter({ hasText: 'chat-0' }).waitFor()
     await rows.nth(2).filter({ hasText: 'chat-1' }).waitFor()
     await assertLooks(page, 'runs by score')
@@ -177,7 +177,7 @@ describe('scores', { skip: withoutChromium }, () => {
     await page.getByRole('heading', { name: 'No run is left to judge' }).waitFor()
     await page.getByRole('button', { name: 'Look again' }).click()
     await run.getByText('chat-3', { exact: true }).waitFor()
-    // The page goes on before a judgement is stored.
+    // The page continues before a judgement is stored.
     await eventually(async () => {
       assert.deepEqual(await runs('unscored=verdict&status=COMPLETED'), ['chat-3'])
       assert.deepEqual(await runs('score=verdict=polite'), ['chat-1'])
@@ -226,7 +226,7 @@ describe('scores', { skip: withoutChromium }, () => {
     await scores.getByText('You see what others judged once you have judged the same.').waitFor()
     assert.equal(await scores.getByText('speed no', { exact: true }).count(), 0)
     await assertLooks(second.page, 'a run with a hidden score')
-    // The page goes on before a judgement is stored, and stores one after the other.
+    // The page continues before a judgement is stored, and stores judgements one after the other.
     const lastStored = second.page.waitForResponse(
       (response) => response.request().method() === 'POST' && response.url().endsWith('/quick-18/scores/give'),
     )

@@ -35,7 +35,7 @@ describe('the shell', { skip: withoutChromium }, () => {
         await button.click()
         const panel = page.locator(':popover-open')
         await panel.waitFor()
-        // Data that arrives above moves both, maybe between the two looks.
+        // Data that arrives above moves both, possibly between the two measurements.
         await eventually(
           async () => {
             const [at, around] = [await panel.boundingBox(), await button.boundingBox()]

@@ -129,7 +129,7 @@ describe('usage and rollout', { skip: withoutChromium }, () => {
       hours.map((hour) => event({ runId: runIn(hour), agentId: 'support', agentName: 'support', timestamp: hour })),
     )
     const { page, close } = await tacho.open(`${tacho.home}/usage?since=24h`)
-    // Wait for the sums below: what arrives above the plot moves it.
+    // Wait for the sums, because data that arrives above the plot moves it.
     await page.getByRole('table', { name: 'Sums' }).getByText('support').waitFor()
     const box = await page.locator('.plot .u-over').boundingBox()
     assert.ok(box)

@@ -47,7 +47,7 @@ test('the reason of an end reaches the caller: before the reply, within it, and 
   await assert.rejects(httpFetch(url, { signal: AbortSignal.timeout(200) }), isTimeout)
   const late = new AbortController()
   const part = (await httpFetch(`${url}/part`, { signal: late.signal })).text()
-  // A timeout as of AbortSignal.timeout, but after the head of the reply, however late that is.
+  // Abort with the error of AbortSignal.timeout, but only after the head of the reply has arrived.
   late.abort(new DOMException('The operation was aborted due to timeout', 'TimeoutError'))
   await assert.rejects(part, isTimeout)
   await assert.rejects(httpFetch(url, { signal: AbortSignal.abort() }), { name: 'AbortError' })

@@ -71,9 +71,9 @@ const RULES: Record<Look, RunOptions> = {
 export async function assertAccessible(page: Page, where: string, look: Look = 'light'): Promise<void> {
   // Not through a script element, which the Content-Security-Policy refuses.
   if (!(await page.evaluate(() => 'axe' in globalThis))) await page.evaluate(AXE)
-  // axe reads a page rule by rule, so what it says about one that changed meanwhile fits no state of it: it looks again.
+  // axe checks one rule after another. If the page changed meanwhile, its faults may belong to no single state, so check again.
   for (let looks = 1; ; looks++) {
-    // Another look changes colours by transitions. On a busy machine they take longer than a frame or two.
+    // A change of look starts transitions of colours, which take more than two frames on a busy machine.
     await page.waitForFunction(() => document.getAnimations().length === 0)
     const { violations, hasChanged } = await page.evaluate(runAxe, RULES[look])
     if (violations.length > 0 && hasChanged && looks < MOST_LOOKS) continue
@@ -81,7 +81,7 @@ export async function assertAccessible(page: Page, where: string, look: Look = '
   }
 }
 
-/** How often axe looks at a page that changes. Ages of seconds never stop. */
+/** How often axe checks a page that changes. A page that shows ages in seconds never stops changing. */
 const MOST_LOOKS = 5
 
 /** Runs in the page. */
@@ -93,7 +93,7 @@ async function runAxe(options: RunOptions) {
   changes.observe(document, { subtree: true, childList: true, attributes: true, characterData: true })
   document.addEventListener('transitionrun', noteChange)
   const { violations } = await axe.run(options)
-  // The observer is called after the change, so wait for those of the last rule.
+  // The browser calls the observer after a change, so wait for the changes during the last rule.
   await Promise.resolve()
   changes.disconnect()
   document.removeEventListener('transitionrun', noteChange)

@@ -55,7 +55,7 @@ export function testWindows(browser: Browser, serverUrl: string) {
       page,
       async close() {
         const isReused = faults.length === 0 && origin === serverUrl && !('permissions' in options)
-        // Only then: an address that is left makes new faults.
+        // Copy the faults now, because leaving the address can add more.
         const seen = [...faults]
         if (isReused && (await empty(window, serverUrl).catch(() => false))) waiting.push(window)
         else await context.close()
@@ -104,7 +104,7 @@ async function empty({ page, context, devTools, isChanged }: TestWindow, serverU
     window.name = ''
   })
   await context.clearCookies()
-  // Nothing is below the pointer.
+  // Move the pointer away from all elements.
   await page.mouse.move(-1, -1)
   await devTools.send('Page.resetNavigationHistory')
   return true

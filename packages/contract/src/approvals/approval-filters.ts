@@ -6,7 +6,7 @@ import type { FilterRow } from '../web/filter.ts'
 const text = { kind: 'text', max: LIMITS.textChars } as const
 const inHindsight = { ...text, hindsight: true } as const
 
-/** `hindsight`: the list of closed requests in hindsight has the filter too. */
+/** `hindsight`: the list of closed requests in hindsight has this filter too. */
 type ApprovalFilterRow = FilterRow & { hindsight?: true }
 
 export const APPROVAL_FILTERS = {

@@ -219,7 +219,7 @@ test('a held call whose client cancels or leaves is withdrawn, and an approval o
       const { items } = await operator.listApprovals({ params: { environmentId }, query })
       const found = items.find((each) => each.id !== before)
       if (!found) return null
-      // The guard knows of its request when it has recorded the input. It cannot withdraw what it does not know.
+      // The guard records the input after it has received the request's id. Before that, it cannot withdraw the request.
       const { inputPreview } = await operator.readApproval({ params: { environmentId, approvalId: found.id } })
       return inputPreview === null ? null : found
     }, 'the approval')

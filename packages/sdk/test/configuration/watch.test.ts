@@ -83,7 +83,7 @@ test('a service that does not offer it sees the requests of before, and one that
   await early.open().configuration.ready(10_000)
   await early.service.until('runtime-config', 2)
   await new Promise((resolve) => setTimeout(resolve, 1_500))
-  // One more each second, of which a busy machine may take several for this.
+  // The client sends one more each second, and a busy machine may need several seconds here.
   const asked = early.service.requests('runtime-config').length
   assert.ok(asked <= 2 + (performance.now() - startedAt) / 1_000, `${asked} requests`)
 })

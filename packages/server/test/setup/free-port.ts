@@ -2,7 +2,7 @@ import { randomInt } from 'node:crypto'
 import { once } from 'node:events'
 import { createServer } from 'node:net'
 
-/** Systems give ports from 32,768 on to connections and to port 0, which could take the port before its caller listens. */
+/** Systems assign ports from 32,768 on to connections and to port 0, so one of those could be taken before the caller listens. */
 const [FIRST, LAST] = [20_000, 32_767]
 
 /** A port of this machine on which nothing listens. */

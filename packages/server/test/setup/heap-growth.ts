@@ -2,9 +2,9 @@ import { setFlagsFromString } from 'node:v8'
 import { runInNewContext } from 'node:vm'
 
 setFlagsFromString('--expose-gc')
-/** V8's collection, in a process that runs without its flag. */
+/** Collects garbage, in a process without the flag --expose-gc. */
 export const collectGarbage = runInNewContext('gc') as () => void
-// With the flag, V8 compiles Node's own code again in each thread to come, and a host has none.
+// With the flag, V8 compiles Node's own code again in each new thread, and a host does not set it.
 setFlagsFromString('--no-expose-gc')
 
 /** Number of bytes by which the work grows the heap of this thread. */

@@ -150,7 +150,7 @@ class Leaving:
         def is_withdrawn() -> bool:
             return {one.get("toolCallId") for one in withdrawn()} >= expected
 
-        # A thread that waits for an approval learns of its caller's end later on a busy machine.
+        # On a busy machine, a thread that waits for an approval notices the end of its caller later.
         if withdrawn() or not by_time:
             self._service.until(is_withdrawn)
             assert {one.get("toolCallId") for one in withdrawn()} == expected

@@ -148,7 +148,7 @@ def test_the_host_does_not_see_it(make: Make, service: Service, name: str) -> No
         except Exception as error:
             outcome = f"raises {type(error).__name__}: {error}"
         server.close()
-        # The calls of an answer run at once, so their order is free.
+        # All calls of an answer start at once, so the order in which they run varies.
         return outcome, server.requests, sorted(ran)
 
     wrong: list[str] = []

@@ -72,7 +72,7 @@ function environmentOf({ scope: { environment } }: Deciding) {
   return environment
 }
 
-/** `mayRepeat`: the caller compares a changed input once more, so nothing is refused yet. */
+/** `mayRepeat`: the caller repeats the comparison for a changed input, so do not log a refusal yet. */
 type DecideOnce = (...decideArguments: [...Parameters<Decide>, mayRepeat?: boolean]) => ReturnType<Decide>
 
 function createDecideOnce({ storage, now, configurations }: DecideDeps, feed: ApprovalFeed): DecideOnce {

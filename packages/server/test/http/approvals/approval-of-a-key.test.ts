@@ -241,7 +241,7 @@ test('an input that came after the look is not approved unseen, alone and togeth
   assert.equal((await service.operator(path, { body: { decision: 'REJECTED', seenInput: 'another' } })).status, 200)
 })
 
-test('an input that is recorded during the decision is compared too if nobody said what they saw', async () => {
+test('a decision without seenInput compares an input that is recorded meanwhile', async () => {
   const outcomes = new Set<number>()
   for (let round = 0; round < 40; round++) {
     const { id, runId } = await ask()

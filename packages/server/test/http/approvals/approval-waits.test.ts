@@ -80,7 +80,7 @@ test('a key that is revoked or expires during a long poll gets no answer from it
     async revoked(keyId: string) {
       await service.operator(`/environments/${service.environmentId}/keys/${keyId}/revoke`, { method: 'POST' })
     },
-    // The key expires while the client waits, however long it took to begin.
+    // The key expires while the client waits, even if the client started late.
     expired: () => Promise.resolve(void (jump = 120_000)),
   }
   for (const [way, end] of Object.entries(ways)) {

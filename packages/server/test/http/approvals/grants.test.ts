@@ -308,8 +308,8 @@ onBoth('many at the same time never exceed the number of uses', async (house) =>
   assert.equal((await grantOf(house, first.id)).uses, 7)
 })
 
-onBoth('people are told of a request only when no grant approves it', async (shared) => {
-  // Of an own tenant: of requests of other tests, which wait for their inputs, people may be told at any time.
+onBoth('a request is announced only if no grant approves it', async (shared) => {
+  // Requests of other tests in the shared tenant can be announced at any time, so this test has its own tenant.
   const house = await newTenantOf(shared)
   const { service } = house
   const { policyId, toolName } = await newPolicy(house)

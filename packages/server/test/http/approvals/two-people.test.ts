@@ -381,7 +381,7 @@ onBoth('several together get an outcome each, and policies say how many people t
   assert.equal(one.body.approvers, 1)
 })
 
-onBoth('more requests than one decision takes are not sent again to who approved first', async (house) => {
+onBoth('a decision by tool ends although more requests than it takes wait for a second person', async (house) => {
   const policyId = await forTwo(house)
   const toolName = randomUUID()
   const requests = Array.from({ length: LIMITS.decisionsMax + 1 }, () => ask(house, { policyId, toolName }))

@@ -225,7 +225,7 @@ test('only a primary address, or the one of work, is the address of a person', a
 test('a long filter is refused, and one of spaces takes no time', async () => {
   const long = `userName eq "${'x'.repeat(LIMITS.directoryFilterChars)}"`
   assert.equal((await scim(`/Users?filter=${encodeURIComponent(long)}`)).status, 400)
-  // The processor time of this thread does not grow while other tests use the processor.
+  // Measure the processor time of this thread, which other tests do not affect.
   const started = process.threadCpuUsage()
   for (const odd of [' '.repeat(900), '+'.repeat(900), `a${' '.repeat(900)}x`, `a${' eq'.repeat(300)}`]) {
     assert.throws(() => equalityIn(odd, new Map([['username', 'userName']])), { status: 400 })

@@ -70,7 +70,7 @@ test('the checks come in the order 401, 403, 429, 413, 415, 400', async () => {
 test('a key over its rate limit gets 429 with Retry-After, other keys are not affected', async () => {
   const key = await service.newKey({ scopes: ['events:write'], requestsPerSecond: 3 })
   const begun = performance.now()
-  // So many that a busy machine, which takes many of the limit's seconds for them, is refused some, too.
+  // Send so many that the server refuses some of them even if a busy machine needs many seconds.
   const sent = 90
   const answers = await Promise.all(Array.from({ length: sent }, () => service.record([event()], key)))
   const seconds = Math.ceil((performance.now() - begun) / 1_000) + 1
